@@ -155,6 +155,11 @@ type Stdin struct {
 	Type StdinType `json:"type"`
 	Peer StdinPeer `json:"peer,omitempty"`
 
+	// FD is the descriptor that was looked at when it is not 0: descriptor 0 is then /dev/null, and
+	// the wire is believed to be here (MCP Python SDK 2). A closed end here is weak evidence: what
+	// is left of a finished helper's output looks the same.
+	FD int `json:"fd,omitempty"`
+
 	// Holders are the processes that hold the other end; nil when nobody looked for them.
 	Holders []int `json:"holders,omitzero"`
 }
