@@ -68,9 +68,15 @@ type ID struct {
 	Start int64
 }
 
+// UnknownPPID is the PPID of a process whose parent the source does not tell.
+const UnknownPPID = -1
+
 // Process is one row of the table.
 type Process struct {
-	PID  int `json:"pid"`
+	PID int `json:"pid"`
+
+	// PPID is the parent: 0 for none (the first process, the kernel's threads), [UnknownPPID]
+	// when the source does not say. On Windows it is kept when the parent ends.
 	PPID int `json:"ppid"`
 
 	// Start is when the process began, in the kernel's own unit (clock ticks since boot on Linux,

@@ -1,0 +1,33 @@
+//go:build unix && !linux && !darwin
+
+package scan
+
+import (
+	"context"
+
+	"github.com/shirou/gopsutil/v4/process"
+	"golang.org/x/sys/unix"
+)
+
+// commandField is what holds the command line here, as it is called in JSON.
+const commandField = "args"
+
+// readCommand reads the arguments, which the kernel's own processes do not have.
+func readCommand(ctx context.Context, g *process.Process, p *Process) bool {
+	args, err := g.CmdlineSliceWithContext(ctx)
+	p.Args = args
+	return err == nil
+}
+
+// refine adds group and session: getpgid(2) and getsid(2) answer about any process.
+func refine(rows []Process) {
+	for i := range rows {
+		p := &rows[i]
+		if pgid, err := unix.Getpgid(p.PID); err == nil {
+			p.PGID = pgid
+		}
+		if sid, err := unix.Getsid(p.PID); err == nil {
+			p.SID = sid
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package scan
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// take reads the table of the procfs mount at o.Root.
+func take(ctx context.Context, o Options, s *Snapshot) error {
+	path := o.Root
+	if path == "" {
+		path = "/proc"
+	}
+	root, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return fmt.Errorf("cannot list the processes: %w", &os.PathError{Op: "open", Path: path, Err: err})
+	}
+	defer unix.Close(root)
+	pids, err := listPIDs(root)
+	if err != nil {
+		return fmt.Errorf("cannot list the processes: %w", &os.PathError{Op: "read", Path: path, Err: err})
+	}
+	if len(pids) == 0 {
+		return fmt.Errorf("cannot list the processes: %s holds none; is it a procfs mount?", path)
+	}
+
+	boot := parseBootTime(readSmall(root, "stat"))
+	if boot.IsZero() {
+		s.problem("%s/stat does not tell when the machine started: the ages of processes are unknown", path)
+	}
+	t := newTable(root, pids, boot)
+	if err := t.read(ctx, o.Deadline); err != nil {
+		return err
+	}
+	s.Processes = t.processes()
+	if len(s.Processes) == 0 {
+		return fmt.Errorf("cannot list the processes: none of the %d in %s stayed to be read", len(pids), path)
+	}
+	t.explain(s, o.Deadline)
+
+	nameUsers(ctx, s, o.Deadline)
+	readHost(root, boot, s)
+	explainHidden(root, filepath.Clean(path), s)
+	return nil
+}
+
+// readHost fills in the machine from the files below root.
+func readHost(root int, boot time.Time, s *Snapshot) {
+	uid := os.Geteuid()
+	m := parseMeminfo(readSmall(root, "meminfo"))
+	s.Host = Host{
+		OS:                   "linux",
+		Name:                 string(bytes.TrimSpace(readSmall(root, "sys/kernel/hostname"))),
+		Container:            inContainer(root, s),
+		UID:                  &uid,
+		MemoryTotalBytes:     m.total,
+		MemoryAvailableBytes: m.available,
+		SwapTotalBytes:       m.swapTotal,
+		SwapFreeBytes:        m.swapFree,
+	}
+	if up := s.Taken.Sub(boot); !boot.IsZero() && up > 0 {
+		s.Host.UptimeSeconds = int64(up / time.Second)
+	}
+}
+
+// initPIDNamespace is what /proc/PID/ns/pid of a process in the machine's own PID namespace links
+// to. The number is fixed: PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
+const initPIDNamespace = "pid:[4026531836]"
+
+// inContainer tells whether the table is that of a container, which has a PID namespace of its own.
+// The kernel's threads are only seen from the machine's namespace; where they are hidden from this
+// user, our own namespace tells. A distribution in WSL has a namespace too, but its PID 1 is the
+// machine's init for all who live there.
+func inContainer(root int, s *Snapshot) bool {
+	if p := s.find(2); p != nil && p.PPID == 0 && p.Name == "kthreadd" {
+		return false
+	}
+	link := make([]byte, 64)
+	n, err := unix.Readlinkat(root, "self/ns/pid", link)
+	if err != nil || string(link[:n]) == initPIDNamespace {
+		return false
+	}
+	release := bytes.ToLower(readSmall(root, "sys/kernel/osrelease"))
+	return !bytes.Contains(release, []byte("microsoft"))
+}
+
+// explainHidden says so in s.Problems when the processes of other users are not in the table: then
+// a parent that is missing is not a parent that has ended.
+func explainHidden(root int, path string, s *Snapshot) {
+	self := os.Geteuid()
+	foreign := slices.ContainsFunc(s.Processes, func(p Process) bool { return p.UID != nil && *p.UID != self })
+	first := s.find(1)
+	if first != nil && (foreign || self == 0) {
+		return
+	}
+	if option := parseHidepid(readSmall(root, "self/mountinfo"), path); option != "" {
+		s.problem("%s is mounted with hidepid=%s: the processes of other users are hidden, a missing parent may be alive", path, option)
+	} else if first == nil {
+		s.problem("pid 1 is not in %s: processes are hidden, a missing parent may be alive", path)
+	}
+}
+
+// nameUsers fills in the users' names, each looked up once. Where names come from a directory
+// service the look-up can hang, so that it has the deadline too.
+func nameUsers(ctx context.Context, s *Snapshot, deadline time.Duration) {
+	names := make(map[int]string)
+	for i := range s.Processes {
+		if uid := s.Processes[i].UID; uid != nil {
+			names[*uid] = ""
+		}
+	}
+	uids := slices.Sorted(maps.Keys(names))
+	found := make(chan map[int]string, 1)
+	go func() {
+		names := make(map[int]string, len(uids))
+		for _, uid := range uids {
+			if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
+				names[uid] = u.Username
+			}
+		}
+		found <- names
+	}()
+	late := time.NewTimer(deadline)
+	defer late.Stop()
+	select {
+	case names = <-found:
+	case <-late.C:
+		s.problem("the names of users could not be looked up within %v", deadline)
+	case <-ctx.Done():
+	}
+	for i := range s.Processes {
+		if uid := s.Processes[i].UID; uid != nil {
+			s.Processes[i].User = names[*uid]
+		}
+	}
+}

@@ -1,0 +1,123 @@
+//go:build !linux
+
+package scan
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// take reads the table through gopsutil, and lets refine add what only the system itself tells.
+//
+// gopsutil must be read with distrust: the systems do not refuse alike. Where a process belongs to
+// somebody else, macOS answers memory and processor time with zeros, and Windows the command line
+// with an empty string, and neither calls that an error. Its Status is not asked: on macOS it forks
+// ps for each process, and Windows has none.
+func take(ctx context.Context, o Options, s *Snapshot) error {
+	all, err := process.ProcessesWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot list the processes: %w", err)
+	}
+	s.Processes = make([]Process, 0, len(all))
+	for _, g := range all {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if p, ok := readProcess(ctx, g); ok {
+			s.Processes = append(s.Processes, p)
+		}
+	}
+	if len(s.Processes) == 0 {
+		return fmt.Errorf("cannot list the processes: none of %d could be read", len(all))
+	}
+	s.sort()
+	refine(s.Processes)
+
+	var silent []int
+	for i := range s.Processes {
+		if p := &s.Processes[i]; slices.Contains(p.Unreadable, commandField) {
+			silent = append(silent, p.PID)
+		}
+	}
+	if len(silent) > 0 {
+		s.problem("the command lines of %s may not be read", pidList(silent))
+	}
+	readHost(ctx, s)
+	return nil
+}
+
+// readProcess asks gopsutil about one process; ok is false when it has ended.
+func readProcess(ctx context.Context, g *process.Process) (p Process, ok bool) {
+	p = Process{PID: int(g.Pid), PPID: UnknownPPID}
+	refused := func(fields ...string) { p.Unreadable = append(p.Unreadable, fields...) }
+
+	ppid, ppidErr := g.PpidWithContext(ctx)
+	if ppidErr == nil {
+		p.PPID = int(ppid)
+	} else {
+		refused("ppid")
+	}
+	if ms, err := g.CreateTimeWithContext(ctx); err == nil && ms > 0 {
+		p.Start, p.Started = ms, time.UnixMilli(ms).UTC()
+	} else if exists, err := process.PidExistsWithContext(ctx, g.Pid); ppidErr != nil && err == nil && !exists {
+		return p, false
+	} else {
+		refused("start")
+	}
+	if name, err := g.NameWithContext(ctx); err == nil {
+		p.Name = name
+	} else {
+		refused("name")
+	}
+	if !readCommand(ctx, g, &p) {
+		refused(commandField)
+	}
+	if name, err := g.UsernameWithContext(ctx); err == nil && name != "" {
+		p.User = name
+	} else {
+		refused("user")
+	}
+	if uids, err := g.UidsWithContext(ctx); err == nil && len(uids) > 0 {
+		uid := int(uids[min(1, len(uids)-1)]) // the effective one, where there are real, effective, saved
+		p.UID = &uid
+	}
+	// Every process has resident memory, so that none means refused; what comes from the same
+	// call is then not to be believed either.
+	if m, err := g.MemoryInfoWithContext(ctx); err == nil && m.RSS > 0 {
+		rss := int64(m.RSS)
+		p.RSSBytes = &rss
+		if t, err := g.TimesWithContext(ctx); err == nil {
+			cpu := t.User + t.System
+			p.CPUSeconds = &cpu
+		}
+	} else {
+		refused("rss_bytes", "cpu_seconds")
+	}
+	return p, true
+}
+
+// readHost fills in the machine. What gopsutil cannot tell stays zero.
+func readHost(ctx context.Context, s *Snapshot) {
+	s.Host.OS = runtime.GOOS
+	s.Host.Name, _ = os.Hostname()
+	if uid := os.Geteuid(); uid >= 0 {
+		s.Host.UID = &uid
+	}
+	if up, err := host.UptimeWithContext(ctx); err == nil {
+		s.Host.UptimeSeconds = int64(up)
+	}
+	if m, err := mem.VirtualMemoryWithContext(ctx); err == nil {
+		s.Host.MemoryTotalBytes, s.Host.MemoryAvailableBytes = int64(m.Total), int64(m.Available)
+	}
+	if m, err := mem.SwapMemoryWithContext(ctx); err == nil {
+		s.Host.SwapTotalBytes, s.Host.SwapFreeBytes = int64(m.Total), int64(m.Free)
+	}
+}
