@@ -1,0 +1,441 @@
+package scan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// table takes the process table.
+func takeTable(t testing.TB) *Snapshot {
+	t.Helper()
+	s, err := Take(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// examined looks at one process.
+func examined(t testing.TB, pid int) *Process {
+	t.Helper()
+	s := takeTable(t)
+	Examine(t.Context(), s, []int{pid}, ExamineOptions{})
+	if len(s.Problems) > 0 {
+		t.Log(s.Problems)
+	}
+	p := s.find(pid)
+	if p == nil {
+		t.Fatalf("pid %d is not in the table", pid)
+	}
+	return p
+}
+
+// eventually waits for what the kernel or another process does in its own time.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for range 1000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("not %s", what)
+}
+
+func wantStdin(t testing.TB, p *Process, want Stdin) {
+	t.Helper()
+	switch {
+	case p.Stdin == nil:
+		t.Errorf("nobody saw its stdin, want %+v; unreadable: %v", want, p.Unreadable)
+	case p.Stdin.Type != want.Type || p.Stdin.Peer != want.Peer || p.Stdin.FD != want.FD:
+		t.Errorf("stdin is %+v, want %+v", *p.Stdin, want)
+	}
+}
+
+func TestStdinOpenAndClosed(t *testing.T) {
+	for kind, stdin := range map[string]StdinType{"pipe": StdinPipe, "socketpair": StdinSocket} {
+		t.Run(kind, func(t *testing.T) {
+			server, ours := startServer(t, kind, "stubborn")
+			wantStdin(t, examined(t, server.pid), Stdin{Type: stdin, Peer: PeerOpen})
+			ours.Close()
+			wantStdin(t, examined(t, server.pid), Stdin{Type: stdin, Peer: PeerClosed})
+		})
+	}
+}
+
+// A client that only ended its sending side, as Node's stdin.end() does, will never send again.
+func TestStdinHalfClosed(t *testing.T) {
+	server, ours := startServer(t, "socketpair", "stubborn")
+	if err := unix.Shutdown(int(ours.Fd()), unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinSocket, Peer: PeerClosed})
+}
+
+func TestStdinWithoutWire(t *testing.T) {
+	t.Run("null", func(t *testing.T) {
+		wantStdin(t, examined(t, startChild(t, "stay", nil).pid), Stdin{Type: StdinNull})
+	})
+	t.Run("file", func(t *testing.T) {
+		f, err := os.Open("examine_linux_test.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.Stdin = f })
+		wantStdin(t, examined(t, c.pid), Stdin{Type: StdinFile})
+	})
+	t.Run("terminal", func(t *testing.T) {
+		c := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.Stdin = terminal(t) })
+		wantStdin(t, examined(t, c.pid), Stdin{Type: StdinTTY})
+	})
+	// Whoever knows its name can open it again.
+	t.Run("named pipe", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "fifo")
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.Stdin = f })
+		wantStdin(t, examined(t, c.pid), Stdin{Type: StdinFile})
+	})
+	// A socket that was never a pair: its other end is not gone, there was none.
+	t.Run("listening socket", func(t *testing.T) {
+		l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		f, err := l.(*net.UnixListener).File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.Stdin = f })
+		wantStdin(t, examined(t, c.pid), Stdin{Type: StdinSocket, Peer: PeerUnknown})
+	})
+}
+
+// terminal makes a pseudo terminal, pty(7), and returns the side of its user.
+func terminal(t testing.TB) *os.File {
+	t.Helper()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { control.Close() })
+	if err := unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tty.Close() })
+	return tty
+}
+
+func TestStdinOnAnotherDescriptor(t *testing.T) {
+	for kind, stdin := range map[string]StdinType{"pipe": StdinPipe, "socketpair": StdinSocket} {
+		t.Run(kind, func(t *testing.T) {
+			server, ours := startServer(t, kind, "moved 13")
+			wantStdin(t, examined(t, server.pid), Stdin{Type: stdin, Peer: PeerOpen, FD: 13})
+			ours.Close()
+			wantStdin(t, examined(t, server.pid), Stdin{Type: stdin, Peer: PeerClosed, FD: 13})
+		})
+	}
+}
+
+// A helper that inherited the writing end keeps a server's stdin open after the client has gone.
+func TestHolders(t *testing.T) {
+	for _, kind := range []string{"pipe", "socketpair"} {
+		t.Run(kind, func(t *testing.T) {
+			server, ours := startServer(t, kind, "stubborn")
+			helper := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{ours} })
+			holders := func() []int {
+				s := takeTable(t)
+				Examine(t.Context(), s, []int{server.pid}, ExamineOptions{})
+				Holders(t.Context(), s, []int{server.pid}, ExamineOptions{})
+				if p := s.find(server.pid); slices.Contains(p.Unreadable, "holders") {
+					t.Errorf("holders are unreadable: %v", s.Problems)
+				}
+				return s.find(server.pid).Stdin.Holders
+			}
+			both := []int{os.Getpid(), helper.pid}
+			slices.Sort(both)
+			if got := holders(); !slices.Equal(got, both) {
+				t.Errorf("held by %v, want %v", got, both)
+			}
+			ours.Close()
+			if got := holders(); !slices.Equal(got, []int{helper.pid}) {
+				t.Errorf("held by %v, want the helper %d", got, helper.pid)
+			}
+			kill(t, helper.pid)
+			eventually(t, "closed after the helper's end", func() bool {
+				return examined(t, server.pid).Stdin.Peer == PeerClosed
+			})
+			if got := holders(); got != nil {
+				t.Errorf("a closed stdin is held by %v", got)
+			}
+		})
+	}
+}
+
+// The client of a server under a subreaper is killed: the server has a living parent that is not
+// PID 1, and nobody to talk to.
+func TestOrphanOfSubreaper(t *testing.T) {
+	for kind, stdin := range map[string]StdinType{"pipe": StdinPipe, "socketpair": StdinSocket} {
+		t.Run(kind, func(t *testing.T) {
+			reaper := startChild(t, "subreaper "+kind, nil)
+			client, server := reaper.number(0), reaper.number(1)
+			defer kill(t, server)
+			wantStdin(t, examined(t, server), Stdin{Type: stdin, Peer: PeerOpen})
+			kill(t, client)
+			eventually(t, "adopted", func() bool { return examined(t, server).PPID == reaper.pid })
+			wantStdin(t, examined(t, server), Stdin{Type: stdin, Peer: PeerClosed})
+		})
+	}
+}
+
+func TestStoppedProcess(t *testing.T) {
+	server, ours := startServer(t, "pipe", "stubborn")
+	if err := unix.Kill(server.pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "stopped", func() bool { return examined(t, server.pid).State == "T" })
+	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinPipe, Peer: PeerOpen})
+	ours.Close()
+	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinPipe, Peer: PeerClosed})
+}
+
+// Looking at a server takes nothing from its wire.
+func TestLookingDisturbsNobody(t *testing.T) {
+	server, ours := startServer(t, "pipe", "stubborn")
+	s := takeTable(t)
+	for i := range 200 {
+		if i%20 == 0 {
+			fmt.Fprintln(ours, i)
+		}
+		Examine(t.Context(), s, []int{server.pid}, ExamineOptions{})
+		wantStdin(t, s.find(server.pid), Stdin{Type: StdinPipe, Peer: PeerOpen})
+		if i%20 == 0 {
+			if got, want := server.line(), "answer to "+strconv.Itoa(i); got != want {
+				t.Fatalf("the server says %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+// What one process shows is never attached to another that has its PID.
+func TestPIDThatChangedHands(t *testing.T) {
+	server, _ := startServer(t, "pipe", "stubborn")
+	s := takeTable(t)
+	p := s.find(server.pid)
+	p.Start-- // as if the snapshot had seen an earlier process
+	before, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{PSS: true})
+	if after, err := json.Marshal(p); err != nil || string(after) != string(before) {
+		t.Errorf("facts of another process were attached: %s, %v", after, err)
+	}
+	p.Stdin = &Stdin{Type: StdinPipe, Peer: PeerOpen}
+	Holders(t.Context(), s, []int{server.pid}, ExamineOptions{})
+	if p.Stdin.Holders != nil {
+		t.Errorf("holders of another process were attached: %v", p.Stdin.Holders)
+	}
+}
+
+func TestProcessThatIsGone(t *testing.T) {
+	cmd := command("stay")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s := takeTable(t)
+	cmd.Process.Kill()
+	cmd.Wait()
+	p := s.find(cmd.Process.Pid)
+	Examine(t.Context(), s, []int{p.PID, p.PID, 1 << 22}, ExamineOptions{})
+	if p.Stdin != nil || p.Listen != nil || p.Cgroup != "" || len(p.Unreadable) > 0 || len(s.Problems) > 0 {
+		t.Errorf("a process that is gone shows %+v, problems %v", p, s.Problems)
+	}
+}
+
+// A user who may not look at a process does not know, and never says "closed".
+func TestOtherUsersProcessIsUnknown(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED: looking at another user's process needs root to become another user")
+	}
+	server, ours := startServer(t, "pipe", "stubborn")
+	ours.Close()
+	cmd := command("examine " + strconv.Itoa(server.pid))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var p Process
+	if err := json.Unmarshal(out, &p); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if p.Stdin != nil || p.Listen != nil || p.InboundConnections != nil || p.Env != nil || p.Exe != "" {
+		t.Errorf("nobody sees of root's process: %s", out)
+	}
+	for _, field := range []string{"stdin", "listen", "cwd", "exe", "env"} {
+		if !slices.Contains(p.Unreadable, field) {
+			t.Errorf("%q is not said to be unreadable: %v", field, p.Unreadable)
+		}
+	}
+	if p.Cgroup == "" {
+		t.Error("the control group is for everybody to see")
+	}
+}
+
+// A server under another user's name has a wire that only the user who made it can open.
+func TestPipeOfAnotherUserIsUnknown(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED: a pipe from another user needs root to become another user")
+	}
+	nobody := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	server := startChild(t, "stay", func(cmd *exec.Cmd) {
+		cmd.Stdin, cmd.SysProcAttr, cmd.Dir = theirs, nobody, "/"
+	})
+	ours.Close()
+	cmd := command("examine " + strconv.Itoa(server.pid))
+	cmd.SysProcAttr, cmd.Dir = nobody, "/"
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var p Process
+	if err := json.Unmarshal(out, &p); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	wantStdin(t, &p, Stdin{Type: StdinPipe, Peer: PeerUnknown})
+}
+
+func TestListenTCP(t *testing.T) {
+	for network, address := range map[string]string{"tcp4": "127.0.0.1:0", "tcp6": "[::1]:0"} {
+		t.Run(network, func(t *testing.T) {
+			server := startChild(t, "serve "+network+" "+address, nil)
+			p := examined(t, server.pid)
+			if want := []string{"tcp:" + server.said[0]}; !slices.Equal(p.Listen, want) {
+				t.Errorf("listens on %v, want %v", p.Listen, want)
+			}
+			wantInbound(t, p, 0)
+			for range 3 {
+				dial(t, "tcp", server.said[0])
+			}
+			wantInbound(t, examined(t, server.pid), 3)
+		})
+	}
+}
+
+func TestListenUnix(t *testing.T) {
+	for name, address := range map[string]string{"path": filepath.Join(t.TempDir(), "s"), "abstract": "@scan-test-" + strconv.Itoa(os.Getpid())} {
+		t.Run(name, func(t *testing.T) {
+			server := startChild(t, "serve unix "+address, nil)
+			p := examined(t, server.pid)
+			if want := []string{"unix:" + address}; !slices.Equal(p.Listen, want) {
+				t.Errorf("listens on %v, want %v", p.Listen, want)
+			}
+			wantInbound(t, p, 0)
+			for range 2 {
+				dial(t, "unix", address)
+			}
+			wantInbound(t, examined(t, server.pid), 2)
+		})
+	}
+}
+
+// dial connects and waits until the server has accepted.
+func dial(t testing.TB, network, address string) {
+	t.Helper()
+	c, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantInbound(t testing.TB, p *Process, want int) {
+	t.Helper()
+	if p.InboundConnections == nil || *p.InboundConnections != want {
+		t.Errorf("inbound connections: %v, want %d", p.InboundConnections, want)
+	}
+}
+
+// A process that listens on nothing says so, which is not the same as that nobody looked.
+func TestListenNothing(t *testing.T) {
+	p := examined(t, startChild(t, "stay", nil).pid)
+	if p.Listen == nil || len(p.Listen) > 0 {
+		t.Errorf("listens on %#v, want an empty list", p.Listen)
+	}
+}
+
+func TestExamineAll(t *testing.T) {
+	dir := t.TempDir()
+	c := startChild(t, "stay", func(cmd *exec.Cmd) {
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Env, "CLAUDECODE=1", "name=of-nobody", "GITHUB_TOKEN=secret")
+	})
+	s := takeTable(t)
+	s.Host.MemoryTotalBytes = 0 // so that the swap is asked for on a machine without any
+	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{PSS: true})
+	p := s.find(c.pid)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.CWD != dir || p.Exe != exe {
+		t.Errorf("cwd %q exe %q, want %q %q", p.CWD, p.Exe, dir, exe)
+	}
+	if p.Cgroup == "" {
+		t.Error("no control group")
+	}
+	if len(p.Env) == 0 || p.Env["CLAUDECODE"] != "1" {
+		t.Errorf("env %v", p.Env)
+	}
+	for name := range p.Env {
+		if !slices.Contains(EnvNames, name) || name == "name" {
+			t.Errorf("env holds %q", name)
+		}
+	}
+	if p.SwapBytes == nil || p.PSSBytes == nil || *p.PSSBytes <= 0 || *p.PSSBytes > p.RSS() {
+		t.Errorf("swap %v, pss %v of rss %d", p.SwapBytes, p.PSSBytes, p.RSS())
+	}
+	if len(p.Unreadable) > 0 {
+		t.Errorf("unreadable: %v", p.Unreadable)
+	}
+}

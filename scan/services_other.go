@@ -1,0 +1,16 @@
+//go:build !linux && !darwin && !windows
+
+package scan
+
+import "context"
+
+// systemManager knows nothing: no manager of this system can be asked.
+type systemManager struct{}
+
+func newSystemManager(*Snapshot) systemManager { return systemManager{} }
+
+func (systemManager) known() bool { return false }
+
+func (systemManager) job(_, _ *Process) (Service, kept) { return Service{}, no }
+
+func askManagers(context.Context, *Snapshot, []*Process) {}

@@ -1,0 +1,102 @@
+package scan
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// An end is one descriptor that can be the wire of a stdio server, as the process itself has it.
+type end struct {
+	fd    int
+	kind  StdinType
+	inode uint64    // of a pipe or a socket, else 0
+	peer  StdinPeer // of a pipe; a socket's is asked from the kernel with sock_diag(7)
+}
+
+// parseEnd classifies what /proc/PID/fd/N links to; see proc_pid_fd(5). Pipes with a name in a file
+// system (fifo(7)) are files here: whoever knows the name can open them again, so that a missing
+// writer proves nothing.
+func parseEnd(target string) (kind StdinType, inode uint64) {
+	if n, ok := bracketed(target, "pipe:"); ok {
+		return StdinPipe, n
+	}
+	if n, ok := bracketed(target, "socket:"); ok {
+		return StdinSocket, n
+	}
+	switch {
+	case target == "/dev/null":
+		return StdinNull, 0
+	case strings.HasPrefix(target, "/dev/pts/"), strings.HasPrefix(target, "/dev/tty"), target == "/dev/console":
+		return StdinTTY, 0
+	}
+	return StdinFile, 0
+}
+
+// bracketed parses "pipe:[4711]".
+func bracketed(target, prefix string) (uint64, bool) {
+	rest, ok := strings.CutPrefix(target, prefix+"[")
+	if !ok {
+		return 0, false
+	}
+	digits, ok := strings.CutSuffix(rest, "]")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil
+}
+
+// stdin looks at descriptor 0. A descriptor that is closed counts as /dev/null: both are how a
+// daemon says that it does not listen there.
+func (h handle) stdin() (end, error) {
+	target, err := h.link("fd/0")
+	if err == unix.ENOENT {
+		return end{kind: StdinNull}, nil
+	}
+	if err != nil {
+		return end{}, err
+	}
+	e := end{}
+	e.kind, e.inode = parseEnd(target)
+	if e.kind == StdinPipe {
+		e.peer = h.pipePeer("0", e.inode)
+	}
+	return e, nil
+}
+
+// pipePeer tells whether anybody can still write into the anonymous pipe at descriptor fd, which
+// holds for all processes of all namespaces: a fresh reader of a pipe without writers polls POLLHUP.
+// No byte is taken, and the reader that we are for a moment keeps nothing alive.
+//
+// A pipe that its own process opened for writing too counts as open; [Holders] names that process.
+//
+// Only a FIFO is ever opened again, since to open a terminal or a device can have effects. O_PATH
+// opens nothing but pins down the file, so that what is checked is what is opened.
+func (h handle) pipePeer(fd string, inode uint64) StdinPeer {
+	pinned, err := openAt(h.root, "fd/"+fd, unix.O_PATH)
+	if err != nil {
+		return PeerUnknown
+	}
+	defer unix.Close(pinned)
+	var st unix.Stat_t
+	if err := unix.Fstat(pinned, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != inode {
+		return PeerUnknown
+	}
+	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user
+	// cannot be opened, although the descriptor can be seen.
+	reader, err := openAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return PeerUnknown
+	}
+	defer unix.Close(reader)
+	poll := []unix.PollFd{{Fd: int32(reader), Events: unix.POLLIN}}
+	if _, err := unix.Poll(poll, 0); err != nil {
+		return PeerUnknown
+	}
+	if poll[0].Revents&unix.POLLHUP != 0 {
+		return PeerClosed
+	}
+	return PeerOpen
+}
