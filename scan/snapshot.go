@@ -94,6 +94,10 @@ type Process struct {
 	Args    []string `json:"args,omitempty"`
 	Cmdline string   `json:"cmdline,omitempty"`
 
+	// Version is that of the installed npm package that the program belongs to; empty when nobody
+	// looked, or when it belongs to none. See [Versions].
+	Version string `json:"version,omitempty"`
+
 	Exe  string `json:"exe,omitempty"`
 	CWD  string `json:"cwd,omitempty"`
 	User string `json:"user,omitempty"`
