@@ -1,0 +1,290 @@
+package rules
+
+import (
+	"strings"
+
+	"mcpdoctor/rules/catalog"
+	"mcpdoctor/scan"
+)
+
+// Command is what a command line really runs, with its launchers and interpreter peeled off.
+type Command struct {
+	// Launchers are what is in front, the outermost first, by their canonical names: "npx" for
+	// `npm exec` too, "sh" for any shell, "docker run".
+	Launchers []string
+
+	// Runtime is the interpreter ("node", "python", "java"); empty for a binary.
+	Runtime string
+
+	Kind ProgramKind
+
+	// Program is the identity of what runs, in lower case, without version, extension and the
+	// machine's folders: "@playwright/mcp", "mcp_server_git", "ghcr.io/github/github-mcp-server".
+	// A script that has no telling name goes by its folder's. Empty when the line runs nothing that
+	// has a name (an interactive shell, code on the command line).
+	Program string
+
+	// Version is the one that the line itself names: "6.2.3", "latest".
+	Version string
+
+	// Path is the program as it was written, when it is a path.
+	Path string
+
+	// Args is what comes after the program.
+	Args []string
+
+	// from is the package that a launcher was told to take the program from (`uvx --from`).
+	from string
+}
+
+// ProgramKind is how a program was named.
+type ProgramKind string
+
+// The ways to name a program.
+const (
+	KindPackage ProgramKind = "package" // an npm or PyPI package, or a binary that one has installed
+	KindModule  ProgramKind = "module"  // python -m, a Java class
+	KindScript  ProgramKind = "script"
+	KindBinary  ProgramKind = "binary"
+	KindImage   ProgramKind = "image" // of a container
+)
+
+// Resolve tells what a process runs.
+func Resolve(p *scan.Process, os string) Command {
+	l := lineOf(p, os)
+	return l.resolve()
+}
+
+// ResolveLine tells what a line of shell runs, as configuration files and gateways have them.
+func ResolveLine(text, os string) Command {
+	l := line{index: loadIndex(), os: os}
+	l.words = l.shellCommand(text)
+	return l.resolve()
+}
+
+// layers is how many launchers are looked through. Real chains have up to five (`sh -c`, `env`,
+// `uv run`, `npx`, `tsx`); the limit keeps a made-up line from being peeled word by word.
+const layers = 12
+
+// line is a command line that is being peeled.
+type line struct {
+	index *index
+	os    string
+	words []string
+
+	// On Windows: the whole text, and where each word begins in it. What follows `cmd /c` has
+	// quotes of its own, which the words have lost.
+	text   string
+	starts []int
+}
+
+// resolve peels launchers until something else is found.
+func (l *line) resolve() (c Command) {
+	for range layers {
+		if len(l.words) == 0 || l.words[0] == "" {
+			return c
+		}
+		name := foldName(l.words[0])
+		if l.launch(name, &c) {
+			if c.Program != "" {
+				return c // a package or image: nothing more of it can be seen here
+			}
+			continue
+		}
+		if l.index.isShell(name) {
+			return c // an interactive one, or it reads its commands
+		}
+		if interpreter := runtimeOf(name); interpreter != nil {
+			l.interpret(interpreter, &c)
+		} else {
+			l.binary(name, &c)
+		}
+		// Launchers are scripts too: node npx-cli.js, python /usr/bin/pipx.
+		if !l.launches(&c) {
+			return c
+		}
+	}
+	return c
+}
+
+// launches tells that the program that was found is itself a launcher, and makes its name the next
+// word to peel.
+func (l *line) launches(c *Command) bool {
+	if c.Runtime == "" || c.Program == "" {
+		return false
+	}
+	for _, name := range [...]string{stem(c.Path), c.Program} {
+		if l.index.launchers[name] == nil {
+			continue
+		}
+		if row, rest := l.index.launcher(name, c.Args); row != nil && len(rest.words) > 0 {
+			l.words = append([]string{name}, c.Args...)
+			l.text, l.starts = "", nil
+			*c = Command{Launchers: c.Launchers, from: c.from}
+			return true
+		}
+	}
+	return l.wrapper(c)
+}
+
+// wrapper looks through a script that only starts a server which its first argument names, as
+// editors' extensions have them: a4d-mcp-wrapper.js @salesforce/mcp.
+func (l *line) wrapper(c *Command) bool {
+	name := stem(c.Path)
+	if len(c.Args) == 0 || !strings.HasSuffix(name, "-wrapper") && !strings.HasSuffix(name, "-launcher") {
+		return false
+	}
+	if !strings.HasPrefix(c.Args[0], "@") {
+		return false
+	}
+	launchers, args := append(c.Launchers, name), c.Args
+	*c = Command{Launchers: launchers}
+	l.pack(args, c)
+	return false
+}
+
+// launch peels one launcher off.
+func (l *line) launch(name string, c *Command) bool {
+	if l.index.launchers[name] == nil {
+		return false
+	}
+	args := l.words[1:]
+	row, rest := l.index.launcher(name, args)
+	if row == nil {
+		return false
+	}
+	at := len(l.words) - len(rest.words) // where what is started begins
+	switch row.Starts {
+	case catalog.StartsLine:
+		return l.shell(row, at, rest, c)
+	case catalog.StartsImage:
+		if len(rest.words) == 0 {
+			return false
+		}
+		c.Launchers = append(c.Launchers, row.Name)
+		l.image(rest.words, c)
+		return true
+	}
+	if row.Starts == catalog.StartsOption {
+		if rest.from == "" {
+			return false // the project is the folder that it was started in
+		}
+		c.Launchers = append(c.Launchers, row.Name)
+		c.Kind, c.Program, c.Args = KindBinary, strings.TrimSuffix(stem(rest.from), ".csproj"), rest.words
+		return c.Program != ""
+	}
+	if rest.call != "" { // npx -c 'command line'
+		c.Launchers = append(c.Launchers, row.Name)
+		l.rest(l.shellCommand(rest.call))
+		return true
+	}
+	words := rest.words
+	if row.Starts == catalog.StartsCommand { // env A=B command
+		for len(words) > 0 && assignment(words[0]) {
+			words = words[1:]
+		}
+	}
+	if row.Skip > 0 && len(words) > 0 {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return false // the launcher alone: interactive, or asked for help
+	}
+	c.Launchers = append(c.Launchers, row.Name)
+	if rest.from != "" {
+		c.from = rest.from
+	}
+	switch row.Starts {
+	case catalog.StartsPackage:
+		l.pack(words, c)
+		if next := c.Program; l.index.launchers[next] != nil || runtimeOf(next) != nil { // npx tsx server.ts
+			c.Program, c.Kind, c.Version, c.Path = "", "", "", ""
+			words = append([]string{next}, words[1:]...)
+		} else {
+			return true
+		}
+	case catalog.StartsScript:
+		l.script("node", words, c)
+		return true
+	}
+	if rest.module { // uv run -m module
+		words = append([]string{"python", "-m"}, words...)
+	}
+	if l.starts != nil && len(words) > 0 && len(words) == len(l.words)-at { // still words of the whole text
+		l.words, l.starts = words, l.starts[at:]
+		return true
+	}
+	l.rest(words)
+	return true
+}
+
+// rest goes on with words that are no longer those of the text.
+func (l *line) rest(words []string) {
+	l.words, l.text, l.starts = words, "", nil
+}
+
+// pack takes a package and the arguments for its binary.
+func (l *line) pack(words []string, c *Command) {
+	c.Kind, c.Args = KindPackage, words[1:]
+	c.Program, c.Version = parsePackage(words[0])
+	if isPath(words[0]) && !strings.HasPrefix(words[0], "@") {
+		c.Path = words[0]
+	}
+	if name, version := parsePackage(c.from); c.from != "" {
+		if c.from = name; c.Version == "" && canonical(name) == canonical(c.Program) {
+			c.Version = version
+		}
+	}
+}
+
+// image takes a container image and the arguments for its entry point.
+func (l *line) image(words []string, c *Command) {
+	c.Kind, c.Args = KindImage, words[1:]
+	c.Program, c.Version = parseImage(words[0])
+}
+
+// binary takes a program that no interpreter runs, or a script that names its own.
+func (l *line) binary(name string, c *Command) {
+	first, args := l.words[0], l.words[1:]
+	if interpreter := runtimeOfScript(first); interpreter != "" {
+		l.script(interpreter, l.words, c)
+		return
+	}
+	if len(args) > 0 && isPath(first) && isScript(args[0]) && l.index.isApp(name) { // a desktop application as Node
+		l.script("node", args, c)
+		return
+	}
+	if strings.Contains(first, "node_modules") {
+		l.script("", l.words, c)
+		return
+	}
+	c.Kind, c.Args, c.Program = KindBinary, args, name
+	if isPath(first) {
+		c.Path = first
+	}
+}
+
+// script takes a script that an interpreter runs.
+func (l *line) script(interpreter string, words []string, c *Command) {
+	c.Runtime, c.Args, c.Path = interpreter, words[1:], words[0]
+	c.Kind, c.Program = parseScript(words[0])
+}
+
+// Flag returns the value of an option of the program, written `--name value` or `--name=value`, and
+// whether it is there. An option that is followed by another one has no value.
+func (c Command) Flag(name string) (value string, ok bool) {
+	for i, arg := range c.Args {
+		switch rest, has := strings.CutPrefix(arg, name); {
+		case arg == "--":
+			return "", false // what follows belongs to another program
+		case !has:
+		case rest == "" && i+1 < len(c.Args) && !strings.HasPrefix(c.Args[i+1], "-"):
+			return c.Args[i+1], true
+		case rest == "":
+			return "", true
+		case rest[0] == '=':
+			return rest[1:], true
+		}
+	}
+	return "", false
+}

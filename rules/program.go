@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"mcpdoctor/rules/catalog"
+	"mcpdoctor/scan"
+)
+
+// Role is what a process is to MCP; empty for all that have nothing to do with it.
+type Role string
+
+// The roles.
+const (
+	RoleClient   Role = "client"   // owns servers
+	RoleGateway  Role = "gateway"  // a server to one side, a client to the other
+	RoleServer   Role = "server"   // speaks MCP
+	RoleLauncher Role = "launcher" // only starts one of the others
+	RoleHelper   Role = "helper"   // started by a server: a browser, a language server
+)
+
+// Confidence is how sure a statement is.
+type Confidence string
+
+// The degrees of confidence, with the words of the report.
+const (
+	Certain  Confidence = "certain"
+	Likely   Confidence = "likely"
+	Possible Confidence = "possible"
+)
+
+// Ways in which a command line alone tells what a process is.
+const (
+	byCatalog    = "catalog"    // a known program
+	byConvention = "convention" // a name as MCP servers have it
+)
+
+// Recognition is what is known of one process: what it is to MCP, and how that is known.
+type Recognition struct {
+	Role       Role
+	Name       string // for people: "Claude Code", "supergateway", "@playwright/mcp"
+	By         string
+	Confidence Confidence
+	Command    Command
+
+	// Target is the role of what a launcher starts; empty for all others.
+	Target Role
+}
+
+// classify recognises a process by its command line. A false alarm is much worse than a miss, since
+// a missed server may still be found by its relations: what is not clear has no role.
+func classify(p *scan.Process, os string) Recognition {
+	l := lineOf(p, os)
+	if len(l.words) == 0 || l.index.lookalikes[foldName(l.words[0])] {
+		return Recognition{} // the greater part of any table
+	}
+	started := l.words
+	c := l.resolve()
+	r := l.index.identify(&c, started)
+	if r.Role == "" && c.Kind == KindImage && len(c.Args) > 0 {
+		// An image of a language, and in it the server: docker run -i node:22 npx -y x-mcp.
+		inside := line{index: l.index, os: "linux", words: c.Args}
+		in := inside.resolve()
+		in.Launchers = append(c.Launchers, in.Launchers...)
+		if found := l.index.identify(&in, c.Args); found.Role == RoleServer {
+			r, c = found, in
+		}
+	}
+	r.Command = c
+	if r.Role != "" && len(c.Launchers) > 0 && !container(c.Launchers[0]) {
+		r.Role, r.Target = RoleLauncher, r.Role
+	}
+	return r
+}
+
+// container tells that a launcher's process stands for what runs in a container, which is no
+// descendant of it.
+func container(launcher string) bool {
+	switch launcher {
+	case "docker run", "docker exec", "podman run", "podman exec", "nerdctl run", "nerdctl exec":
+		return true
+	}
+	return false
+}
+
+// roles of the catalog's families.
+var roles = map[catalog.Family]Role{
+	catalog.Clients: RoleClient, catalog.Gateways: RoleGateway, catalog.Servers: RoleServer, catalog.Helpers: RoleHelper,
+}
+
+// identify decides what a resolved command is. The words are those of the whole line.
+func (x *index) identify(c *Command, words []string) Recognition {
+	if name, sure := helper(c, words); sure != "" {
+		return Recognition{Role: RoleHelper, Name: name, By: byCatalog, Confidence: sure}
+	}
+	if c.Program == "" {
+		return Recognition{}
+	}
+	row, known := x.find(c)
+	if row != nil {
+		r := Recognition{Role: roles[row.Family], Name: row.Name, By: byCatalog, Confidence: Certain}
+		if r.Name == "" || r.Role == RoleServer && c.Kind == KindPackage {
+			r.Name = c.Program
+		}
+		return r
+	}
+	if known || x.lookalikes[c.Program] || x.launchers[c.Program] != nil {
+		return Recognition{}
+	}
+	if sure := convention(c); sure != "" {
+		return Recognition{Role: RoleServer, Name: c.Program, By: byConvention, Confidence: sure}
+	}
+	return Recognition{}
+}

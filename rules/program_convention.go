@@ -1,0 +1,202 @@
+package rules
+
+import "strings"
+
+// Conventions: how MCP servers are called when nobody has listed them. Only the program is looked
+// at, never the rest of the line, since folders called x-mcp hold compilers and test runners too.
+
+// convention tells how sure a command is a server by its name, "" when it is not one.
+func convention(c *Command) Confidence {
+	switch {
+	case c.Kind == KindImage:
+		return likelyIf(imageName(c.Program))
+	case c.Runtime == "java" && modding(c.Program):
+		return "" // "MCP" was Minecraft's Coder Pack first
+	case serverName(moduleStem(c.Program)), c.from != "" && serverName(c.from):
+		return Likely
+	case c.Kind == KindScript && strings.HasSuffix(c.Program, "-wrapper"):
+		return ""
+	}
+	inside, _, several := strings.Cut(strings.TrimPrefix(c.Program, "@"), "/")
+	switch {
+	case c.Kind == KindPackage && several && strings.Count(c.Program, "/") == 1 && serverName(inside):
+		return Likely // one of the scripts of x-mcp
+	case c.Path != "" && camelName(lastSegment(c.Path)):
+		return Likely
+	case extensionFolder(c):
+		return Likely
+	}
+	switch c.Kind {
+	case KindScript, KindModule, KindPackage:
+		if inMCPFolder(c) || c.Kind != KindPackage && scriptName(c) {
+			return Possible
+		}
+	}
+	return subCommand(c)
+}
+
+func likelyIf(yes bool) Confidence {
+	if yes {
+		return Likely
+	}
+	return ""
+}
+
+// serverName tells that a package, module, binary or script is named like a server: x-mcp,
+// x_mcp_server, mcp-server-x, @scope/mcp, x-mcp-stdio.
+func serverName(name string) bool {
+	scoped := strings.HasPrefix(name, "@")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if !strings.Contains(name, "mcp") {
+		return false
+	}
+	var words [12]string // names are short; a longer one is none of ours
+	n := 0
+	for w := range strings.FieldsFuncSeq(name, separator) {
+		if n == len(words) {
+			return false
+		}
+		words[n] = w
+		n++
+	}
+	if n == 0 || doing[words[0]] {
+		return false
+	}
+	for i := n - 1; i >= 0; i-- {
+		rest := words[i+1 : n]
+		switch {
+		case strings.HasSuffix(words[i], "mcpserver"):
+			return len(rest) == 0
+		case words[i] != "mcp":
+		case len(rest) == 0:
+			return scoped || i > 0
+		case rest[0] == "server":
+			return len(rest) == 1 || !about[rest[len(rest)-1]]
+		default:
+			return len(rest) == 1 && (rest[0] == "stdio" || rest[0] == "serve" || rest[0] == "http" || rest[0] == "sse")
+		}
+	}
+	return false
+}
+
+// doing are first words of names that do something with servers: create-mcp-server, test_mcp.py.
+var doing = set("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
+	"register release reload remove restart scan setup stop test testing tests uninstall update upgrade use validate verify wait watch")
+
+// about are last words of names that are made around a server: mcp-server-tests.
+var about = set("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// imageName tells that a container image is named like a server: mcp/time, x/y-mcp-server.
+func imageName(image string) bool {
+	segments := strings.Split(image, "/")
+	last := segments[len(segments)-1]
+	if len(segments) > 1 && segments[len(segments)-2] == "mcp" {
+		return len(segments) == 2 || len(segments) == 3 && strings.Contains(segments[0], ".")
+	}
+	return serverName(last)
+}
+
+// modding tells that a Java program is named like one for Minecraft.
+func modding(name string) bool {
+	for w := range strings.FieldsFuncSeq(name, separator) {
+		switch w {
+		case "forge", "minecraft", "fabric", "bukkit", "spigot", "mojang", "mcpbot", "srg", "decompile", "runtime":
+			return true
+		}
+	}
+	return false
+}
+
+// camelName tells that a program is named like a server in the manner of C# and Swift: UnityMcpServer,
+// XcodeBuildMCP.
+func camelName(name string) bool {
+	name = strings.TrimSuffix(name, extension(name))
+	if hasSuffixFold(name, ".exe") {
+		name = name[:len(name)-4]
+	}
+	if hasSuffixFold(name, "server") {
+		name = strings.TrimRight(name[:len(name)-len("server")], "-_.")
+	}
+	n := len(name) - 3
+	if n < 1 || name[n:] != "MCP" && name[n:] != "Mcp" {
+		return false
+	}
+	before := name[n-1]
+	return before >= 'a' && before <= 'z' || before >= '0' && before <= '9'
+}
+
+// extensionFolder tells that a script lies where Claude Desktop keeps its extensions, all of which
+// are servers.
+func extensionFolder(c *Command) bool {
+	return c.Kind == KindScript && strings.Contains(c.Path, "Claude Extensions")
+}
+
+// inMCPFolder tells that a script called x-server lies in a folder called mcp.
+func inMCPFolder(c *Command) bool {
+	name := stem(c.Path)
+	if !strings.HasSuffix(name, "-server") && !strings.HasSuffix(name, "_server") {
+		return false
+	}
+	dirs := parents(c.Path)
+	return len(dirs) > 0 && dirs[0] == "mcp"
+}
+
+// scriptName tells that a script or module is called mcp-x, and not for a thing that is done to
+// servers. Programs of that name are too often tools; they are in the catalog one by one.
+func scriptName(c *Command) bool {
+	switch c.Runtime {
+	case "node", "bun", "deno", "python":
+	default:
+		return false
+	}
+	rest, ok := strings.CutPrefix(spelling.Replace(c.Program), "mcp-")
+	if !ok || rest == "" {
+		return false
+	}
+	for w := range strings.FieldsFuncSeq(rest, separator) {
+		if around[w] || doing[w] || about[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// around are words in the names of scripts that are not servers themselves.
+var around = set("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard decorators discovery " +
+	"doctor eval evals event example examples exporter factory format handler health healthcheck helper helpers hook hooks host inspect inspector " +
+	"install integration io lib loader log logger manager migrate migration models monitor monitoring package parser plugin plugins pool pytest reaper " +
+	"registry report reporter router run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator " +
+	"watchdog watcher worker wrapper")
+
+// subCommand tells that a program is in its server mode: x mcp serve, x start-mcp-server, x --mcp.
+// A lone "mcp" may be anything's argument, so that it counts only for scripts and packages.
+func subCommand(c *Command) Confidence {
+	if len(c.Args) == 0 || c.Kind == KindImage {
+		return ""
+	}
+	switch first := c.Args[0]; {
+	case first == "start-mcp-server" || first == "mcp-server" || first == "start-mcp":
+		return Likely
+	case first == "mcp" && len(c.Args) > 1 && serving[c.Args[1]]:
+		return Likely
+	case first == "mcp" && c.Kind != KindBinary && (len(c.Args) == 1 || strings.HasPrefix(c.Args[1], "-")):
+		return Possible
+	case first == "mcp:start" || first == "mcp:serve":
+		return Likely
+	}
+	if hasFlag(c.Args[:min(len(c.Args), searched)], "--mcp") || hasFlag(c.Args[:1], "--mcp-server") {
+		return Possible
+	}
+	return ""
+}
+
+// serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
+var serving = set("serve server start run stdio gateway")

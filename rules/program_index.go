@@ -1,0 +1,393 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"mcpdoctor/rules/catalog"
+)
+
+// index is the catalog, ready to be asked.
+type index struct {
+	programs   map[string][]*catalog.Program
+	prefixes   []*catalog.Program // those that end in "*"
+	launchers  map[string][]*catalog.Launcher
+	lookalikes map[string]bool
+	names      map[string]string // a server's package or binary to the one name of both
+}
+
+// loadIndex reads the embedded catalog, once and only when it is needed. That it can be read is
+// proved by the catalog's own tests.
+var loadIndex = sync.OnceValue(func() *index {
+	c, err := catalog.Embedded()
+	if err != nil {
+		panic("rules: the embedded catalog is broken: " + err.Error())
+	}
+	return newIndex(c)
+})
+
+func newIndex(c *catalog.Catalog) *index {
+	x := &index{
+		programs: make(map[string][]*catalog.Program, len(c.Programs)), launchers: make(map[string][]*catalog.Launcher, len(c.Launchers)),
+		lookalikes: make(map[string]bool, len(c.Lookalikes)), names: make(map[string]string),
+	}
+	for i := range c.Programs {
+		p := &c.Programs[i]
+		if name, ok := strings.CutSuffix(p.Program, "*"); ok {
+			p.Program = name
+			x.prefixes = append(x.prefixes, p)
+			continue
+		}
+		x.programs[p.Program] = append(x.programs[p.Program], p)
+		if p.Name != "" && (p.Family == catalog.Servers || p.Family == catalog.Gateways) && !strings.Contains(p.Name, " ") {
+			x.names[p.Program] = p.Name
+		}
+	}
+	for _, rows := range x.programs {
+		// A row that also asks for a folder says more, and is asked first.
+		slices.SortStableFunc(rows, func(a, b *catalog.Program) int { return strings.Compare(below(b), below(a)) })
+	}
+	for i := range c.Launchers {
+		l := &c.Launchers[i]
+		x.launchers[l.Words[0]] = append(x.launchers[l.Words[0]], l)
+	}
+	for _, rows := range x.launchers {
+		slices.SortStableFunc(rows, func(a, b *catalog.Launcher) int { return len(b.Words) - len(a.Words) })
+	}
+	for _, name := range c.Lookalikes {
+		x.lookalikes[name] = true
+	}
+	return x
+}
+
+// below sorts: rows with a folder after those without, whatever the folder.
+func below(p *catalog.Program) string {
+	if p.Below != "" {
+		return "1"
+	}
+	return ""
+}
+
+// isApp tells that a desktop application has this name.
+func (x *index) isApp(name string) bool {
+	for _, p := range x.programs[name] {
+		if p.App {
+			return true
+		}
+	}
+	return name == "electron"
+}
+
+// isShell tells that a launcher's rows are those of a shell.
+func (x *index) isShell(name string) bool {
+	rows := x.launchers[name]
+	return len(rows) > 0 && rows[0].Starts == catalog.StartsLine
+}
+
+// find returns the row that a command fulfils; known tells that its program is in the catalog, so
+// that its name alone says nothing more.
+func (x *index) find(c *Command) (row *catalog.Program, known bool) {
+	for _, name := range lookups(c) {
+		for _, p := range x.programs[name] {
+			switch {
+			case p.Below == "":
+				known = true
+				if matches(p, c) {
+					return p, true
+				}
+			case isBelow(c.Path, p.Below):
+				if matches(p, c) {
+					return p, true
+				}
+				return nil, true // it is this program and no other of its name
+			}
+		}
+		if known {
+			return nil, true
+		}
+	}
+	for _, p := range x.prefixes {
+		if strings.HasPrefix(c.Program, p.Program) && matches(p, c) {
+			return p, true
+		}
+	}
+	return nil, false
+}
+
+// lookups are the names that a program may have in the catalog: Python spells packages and modules
+// differently, and names a module's entry with it.
+func lookups(c *Command) []string {
+	names := append(make([]string, 0, 3), c.Program)
+	if c.Kind == KindModule || c.Kind == KindPackage {
+		name := moduleStem(c.Program)
+		if name != c.Program {
+			names = append(names, name)
+		}
+		if strings.IndexByte(name, '_') >= 0 {
+			names = append(names, strings.ReplaceAll(name, "_", "-"))
+		}
+	}
+	if c.from != "" && c.from != c.Program {
+		names = append(names, c.from)
+	}
+	return names
+}
+
+// moduleStem takes the entry off a module: hermes_cli.main.
+func moduleStem(module string) string {
+	if i := strings.LastIndexByte(module, '.'); i > 0 && generic[module[i+1:]] {
+		return module[:i]
+	}
+	return module
+}
+
+func isBelow(path, dir string) bool {
+	if path == "" {
+		return false
+	}
+	for _, d := range parents(path) {
+		if hasPrefixFold(d, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(p *catalog.Program, c *Command) bool {
+	if p.App && !isOwner(c) {
+		return false
+	}
+	for _, w := range p.Without {
+		if fulfils(w, c.Args) {
+			return false
+		}
+	}
+	for _, w := range p.With {
+		if fulfils(w, c.Args) {
+			return true
+		}
+	}
+	return len(p.With) == 0
+}
+
+// isOwner tells that a process of a desktop application is one that starts other programs: its
+// main process, or an extension host. Those that draw or decode never do, and a name without a path
+// is the command that a person types.
+func isOwner(c *Command) bool {
+	if c.Path == "" || c.Runtime != "" {
+		return false
+	}
+	kind, ok := c.Flag("--type")
+	switch {
+	case !ok, kind == "extensionHost":
+		return true
+	case kind == "utility":
+		sub, _ := c.Flag("--utility-sub-type")
+		return sub == "node.mojom.NodeService"
+	}
+	return false
+}
+
+// fulfils tells that arguments contain a flag, or begin with a sub-command.
+func fulfils(want catalog.Condition, args []string) bool {
+	if want[0][0] == '-' {
+		return hasFlag(args, want[0])
+	}
+	for i, arg := range args {
+		switch {
+		case i >= searched:
+			return false
+		case begins(args[i:], want):
+			return true
+		case arg == "" || arg == "--":
+			return false
+		case arg[0] == '-':
+		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "="):
+			// It may be the value of the option before it: codex -c key=value mcp-server.
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// searched is how many words may stand before a sub-command.
+const searched = 24
+
+func hasFlag(args []string, flag string) bool {
+	for _, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		if rest, ok := strings.CutPrefix(arg, flag); ok && (rest == "" || rest[0] == '=') {
+			return true
+		}
+	}
+	return false
+}
+
+func begins(args []string, want catalog.Condition) bool {
+	if len(args) < len(want) {
+		return false
+	}
+	for i, w := range want {
+		if prefix, ok := strings.CutSuffix(w, "*"); ok && strings.HasPrefix(args[i], prefix) {
+			continue
+		}
+		if args[i] != w {
+			return false
+		}
+	}
+	return true
+}
+
+// started is what a launcher's own words say about what it starts.
+type started struct {
+	words  []string
+	from   string // the package to take it from
+	call   string // a line of shell instead of words
+	module bool   // the first word is a Python module
+	line   bool   // the words are a line of shell
+	strip  bool   // that is in quotes of its own
+}
+
+// launcher finds the row for a command, and what comes after the launcher's own words.
+func (x *index) launcher(name string, args []string) (*catalog.Launcher, started) {
+	for _, row := range x.launchers[name] {
+		if s, ok := start(row, args); ok {
+			return row, s
+		}
+	}
+	return nil, started{}
+}
+
+func start(row *catalog.Launcher, args []string) (s started, ok bool) {
+	if row.Starts == catalog.StartsLine {
+		return startShell(row, args), true
+	}
+	for _, sub := range row.Words[1:] {
+		args = s.options(row, args)
+		if len(args) == 0 || args[0] != sub {
+			return s, false
+		}
+		args = args[1:]
+	}
+	s.words = s.options(row, args)
+	return s, true
+}
+
+// options skips a launcher's options and keeps those that name what is started.
+func (s *started) options(row *catalog.Launcher, args []string) []string {
+	for len(args) > 0 {
+		w := args[0]
+		if w == "--" {
+			return args[1:]
+		}
+		if len(w) < 2 || w[0] != '-' {
+			return args
+		}
+		args = args[1:]
+		if row.Name == "uv run" && (w == "-m" || w == "--module") {
+			s.module = true
+			return args
+		}
+		name, value, attached := strings.Cut(w, "=")
+		if !attached {
+			if !takesValue(row, w) {
+				continue
+			}
+			if len(args) == 0 {
+				return nil
+			}
+			value, args = args[0], args[1:]
+		}
+		switch {
+		case row.Starts == catalog.StartsOption && (name == "--bin" || name == "--example" || name == "--project" || name == "--package" || name == "-p"):
+			if s.from == "" || name == "--bin" {
+				s.from = value
+			}
+		case name == "--from", name == "--spec", name == "--package", name == "-p" && row.Name != "uvx" && row.Starts == catalog.StartsPackage:
+			if s.from == "" {
+				s.from = value
+			}
+		case row.Name == "npx" && (name == "-c" || name == "--call"):
+			s.call = value
+		}
+	}
+	return args
+}
+
+func takesValue(row *catalog.Launcher, option string) bool {
+	if !row.AllOptions {
+		return row.Options[option]
+	}
+	if row.Options[option] {
+		return false
+	}
+	if strings.HasPrefix(option, "--") {
+		return true
+	}
+	// Letters may stand together: -it is -i -t; the first with a value takes the rest, or the
+	// next word when there is none.
+	for i := 1; i < len(option); i++ {
+		if !row.Options["-"+option[i:i+1]] {
+			return i == len(option)-1
+		}
+	}
+	return false
+}
+
+// startShell reads the options of a shell up to its -c, in its three dialects.
+func startShell(row *catalog.Launcher, args []string) (s started) {
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		switch row.Name {
+		case "cmd":
+			switch lower(w) {
+			case "/c", "/k", "/r":
+				s.words, s.line = args[i+1:], true
+				return s
+			case "/s":
+				s.strip = true
+			}
+			if !strings.HasPrefix(w, "/") {
+				return s
+			}
+		case "powershell":
+			switch option := strings.ToLower(w); {
+			case option == "-command" || option == "-c":
+				s.words, s.line = args[i+1:], true
+				return s
+			case option == "-file" || option == "-f":
+				s.words = args[i+1:]
+				return s
+			case row.Options[option]:
+				i++
+			case strings.HasPrefix(option, "-enc") || option == "-e":
+				return s
+			case w == "" || w[0] != '-':
+				s.words, s.line = args[i:], true
+				return s
+			}
+		default:
+			switch {
+			case len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.IndexByte(w, 'c') > 0:
+				rest := args[i+1:]
+				for len(rest) > 1 && len(rest[0]) == 2 && rest[0][0] == '-' { // sh -c -l 'line'
+					rest = rest[1:]
+				}
+				s.words, s.line = rest, true
+				return s
+			case row.Options[w]:
+				i++
+			case w == "" || w == "-s":
+				return s // reads commands from standard input
+			case w[0] != '-' && w[0] != '+':
+				s.words = args[i:]
+				return s
+			}
+		}
+	}
+	return s
+}
