@@ -1,0 +1,73 @@
+package rules
+
+import (
+	"path"
+	"strings"
+	"time"
+)
+
+// pairing is how far apart the starts of a `docker run` client and of its container may lie. The
+// container follows its client within a second; pulling a layer or a busy daemon takes longer.
+const pairing = 10 * time.Second
+
+// contained tells that an instance is the main process of a container, as seen from the host. Its
+// parent is the container's shim, whether it is in use or not.
+func (t *table) contained(in *instance) bool {
+	up := t.forest.parent[in.root]
+	if up == none {
+		return false
+	}
+	name := baseName(t.proc(up))
+	return strings.HasPrefix(name, "containerd-shim") || name == "conmon"
+}
+
+// findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
+// container belongs to the daemon and does not end with its client. No link between the two can
+// be seen in a process table but the moment of their start and the name of the image.
+func (t *table) findContainers(gone map[*instance]lost) {
+	var clients []*instance
+	for _, in := range t.instances {
+		if in.rec.Command.Kind == KindImage {
+			clients = append(clients, in)
+		}
+	}
+	taken := map[*instance]bool{}
+	for _, in := range t.instances {
+		if in.role != RoleServer || in.service != nil || !t.contained(in) || len(t.listen(in)) > 0 || speaksHTTP(in.rec.Command) {
+			continue
+		}
+		if client := t.clientOf(in, clients, taken); client != nil {
+			taken[client] = true
+			in.owner = Owner{Kind: client.owner.Kind, PID: t.rootProc(client).PID, Name: launcherName(client.rec)}
+			if in.owner.Kind == OwnerNobody {
+				in.owner.Kind = OwnerUnknown
+			}
+			continue
+		}
+		gone[in] = lost{in: in, confidence: Likely,
+			proof: "no docker run client of this image was started when its container was",
+			doubt: "the client may run on another machine, and a container is ended by docker stop"}
+	}
+}
+
+func (t *table) clientOf(in *instance, clients []*instance, taken map[*instance]bool) *instance {
+	var best *instance
+	least := pairing
+	started := t.rootProc(in).Started
+	for _, c := range clients {
+		if taken[c] || !imageRuns(c.rec.Command.Program, in.rec.Command.Program) {
+			continue
+		}
+		if d := t.rootProc(c).Started.Sub(started).Abs(); d <= least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// imageRuns tells that a program may be the one that an image is named after:
+// "ghcr.io/github/github-mcp-server" and "github-mcp-server", "mcp/time" and "mcp-server-time".
+func imageRuns(image, program string) bool {
+	base, prog := path.Base(image), path.Base(program)
+	return base == prog || strings.Contains(prog, base) || strings.Contains(base, prog)
+}

@@ -1,0 +1,51 @@
+package rules
+
+import "slices"
+
+// Doubts are the processes of which one more, dearer look would decide something. All are
+// ascending PIDs, and empty when nothing is in doubt.
+type Doubts struct {
+	// Holders have no client above them but an open stdin: who holds its other end?
+	Holders []int
+
+	// Services would be given up if it were known that no service manager keeps them.
+	Services []int
+
+	// Settling have a dead stdin, but may be shutting down at this very moment: is it still so in
+	// a few seconds?
+	Settling []int
+}
+
+// Doubts finds them. It is to be asked after the closer look, and before the judgement.
+func (r *Recognised) Doubts() Doubts {
+	t := newTable(r, Options{})
+	var d Doubts
+	for _, in := range t.instances {
+		if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleClient && !t.headless(in) {
+			continue
+		}
+		w, _ := t.wire(in)
+		if w == held && in.owner.Kind == OwnerNobody && in.role == RoleServer {
+			d.Holders = append(d.Holders, t.pids(in)...)
+		}
+		l, lost := t.judgeOrphan(in)
+		if !lost {
+			continue
+		}
+		if t.unasked(in) || t.snap.Host.Services == nil {
+			d.Services = append(d.Services, t.pids(in)...)
+		}
+		if age, known := t.age(in); w == dead && (in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway || known && age < settle) && l.confidence != Possible {
+			d.Settling = append(d.Settling, t.pids(in)...)
+		}
+	}
+	for _, in := range t.with(RoleHelper) {
+		if in.owner.Kind == OwnerNobody && (t.unasked(in) || t.snap.Host.Services == nil) {
+			d.Services = append(d.Services, t.pids(in)...)
+		}
+	}
+	for _, list := range [][]int{d.Holders, d.Services, d.Settling} {
+		slices.Sort(list)
+	}
+	return d
+}

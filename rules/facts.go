@@ -1,0 +1,155 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The sentences that several rules say about their subjects.
+
+// agesOf says how old the instances are, and how regularly they came.
+func (t *table) agesOf(ins []*instance) []string {
+	var starts []time.Time
+	for _, in := range ins {
+		if _, ok := t.age(in); ok {
+			starts = append(starts, t.rootProc(in).Started)
+		}
+	}
+	if len(starts) == 0 {
+		return nil
+	}
+	slices.SortFunc(starts, time.Time.Compare)
+	oldest, newest := t.now.Sub(starts[0]), t.now.Sub(starts[len(starts)-1])
+	if len(starts) == 1 {
+		return []string{"it is " + Age(oldest) + " old"}
+	}
+	line := fmt.Sprintf("the oldest is %s old, the newest %s", Age(oldest), Age(newest))
+	if every := cadence(starts); every != "" {
+		line += "; " + every
+	}
+	return []string{line}
+}
+
+// busy is the share of one core from which an orphan is said to spin: servers that poll a closed
+// stdin use 50 to 100 %, idle ones less than one.
+const busy = 50.0
+
+// spinning says which instances use the processor though nobody asks anything of them.
+func (t *table) spinning(ins []*instance) []string {
+	hot, most := 0, 0.0
+	for _, in := range ins {
+		for _, m := range in.members {
+			if pct, ok := t.cpu(m); ok && pct >= busy {
+				hot++
+				most = max(most, pct)
+				break
+			}
+		}
+	}
+	if hot == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s up to %.0f %% of a core without a client", be(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)}
+}
+
+// cpu returns a process's use of one core in per cent: what the source says, else the average
+// over its life.
+func (t *table) cpu(node int32) (float64, bool) {
+	p := t.proc(node)
+	if p.CPUPercent != nil {
+		return *p.CPUPercent, true
+	}
+	age := t.now.Sub(p.Started)
+	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // starting up is no spinning
+		return 0, false
+	}
+	return *p.CPUSeconds / age.Seconds() * 100, true
+}
+
+// origins names the clients that the environment remembers.
+func (t *table) origins(ins []*instance) string {
+	seen := map[string]bool{}
+	for _, in := range ins {
+		if o := origin(t.mainProc(in).Env); o != "" {
+			seen[o] = true
+		}
+	}
+	if len(seen) == 0 {
+		return ""
+	}
+	return "its environment says that " + listed(sortedKeys(seen), 3) + " started it"
+}
+
+// origin names the client whose variables a process has inherited. The innermost comes first: an
+// agent in an editor's terminal has the editor's variables as well.
+func origin(env map[string]string) string {
+	switch {
+	case env["CLAUDECODE"] != "" || env["CLAUDE_CODE_ENTRYPOINT"] != "":
+		return "Claude Code"
+	case env["HERMES_MCP_PARENT_PID"] != "":
+		return "hermes-agent (pid " + env["HERMES_MCP_PARENT_PID"] + ")"
+	case env["CURSOR_TRACE_ID"] != "":
+		return "Cursor"
+	case env["VSCODE_PID"] != "":
+		return "VS Code (pid " + env["VSCODE_PID"] + ")"
+	case env["pm_id"] != "":
+		return strings.TrimSpace("pm2 app " + env["name"])
+	case env["SUPERVISOR_PROCESS_NAME"] != "":
+		return "supervisord program " + env["SUPERVISOR_PROCESS_NAME"]
+	}
+	return ""
+}
+
+// launchersOf returns the launchers of an instance that are processes or words of it.
+func (t *table) launchersOf(in *instance) []string {
+	seen := map[string]bool{}
+	for _, m := range in.members {
+		if rec := t.recs[m]; rec.role() == RoleLauncher {
+			for _, l := range rec.Command.Launchers {
+				seen[l] = true
+			}
+		}
+	}
+	return sortedKeys(seen)
+}
+
+// youngest returns the age of the youngest, rounded down so that a reap with it takes them all.
+func (t *table) youngest(ins []*instance) time.Duration {
+	least := time.Duration(-1)
+	for _, in := range ins {
+		if age, ok := t.age(in); ok && (least < 0 || age < least) {
+			least = age
+		}
+	}
+	return max(least, 0)
+}
+
+// reapLine is the command that ends what a finding gave up. The age is a round one that all the
+// subjects have reached, an hour at most.
+func reapLine(rule *Rule, youngest time.Duration, named bool) string {
+	age := "0s"
+	for _, step := range reapAges {
+		if youngest >= step.least {
+			age = step.word
+			break
+		}
+	}
+	line := "mcpdoctor reap --older-than " + age
+	if named {
+		line += " --rule " + rule.ID
+	}
+	return line
+}
+
+var reapAges = []struct {
+	least time.Duration
+	word  string
+}{
+	{time.Hour, "1h"}, {30 * time.Minute, "30m"}, {10 * time.Minute, "10m"}, {5 * time.Minute, "5m"},
+	{time.Minute, "1m"}, {30 * time.Second, "30s"}, {10 * time.Second, "10s"},
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

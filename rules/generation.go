@@ -1,0 +1,184 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+var staleGeneration = Rule{
+	ID:       "stale-generation",
+	Title:    "a living client started its servers again and kept the old ones",
+	Severity: Warning,
+	Reap:     "on request: the client may still hold on to an older generation",
+	Why: "Clients start their servers again on every resume, reload, new conversation or reconnection. Some never end the former set: " +
+		"the servers then stand in complete generations under one living parent, with open stdin, and nothing is adopted.",
+	Evidence: []string{
+		"two or more different servers, each running several times directly below one client",
+		"their starts fall into generations: a set is born within seconds",
+		"older generations than the newest",
+	},
+	Wrong: []string{
+		"a client that keeps one set per conversation, of which several are open: the table cannot say which",
+		"sets born within 20 seconds of the newest may belong to parallel agents: they are counted, but not given up",
+		"a server that was only started in an older generation and is shared by the later ones",
+	},
+	Remedy: []string{
+		"quit and reopen the client: ending it ends the whole tree; then update it",
+		"client: keep one connection per configured server and close it before opening another",
+		"disable servers that are not needed in every conversation, or run one of them over Streamable HTTP for all",
+	},
+}
+
+func init() { staleGeneration.check = findGenerations }
+
+const (
+	// generationGap parts two generations: within one, servers start at most this far apart. Sets
+	// are born within a second; npx and uv may take several to fetch a package.
+	generationGap = 5 * time.Second
+
+	// parallelAgents is how close to the newest generation others are likely to be in use as well:
+	// a client that works with several agents starts their sets within seconds of each other.
+	parallelAgents = 20 * time.Second
+)
+
+func findGenerations(t *table) []Finding {
+	var out []Finding
+	for _, client := range t.instances {
+		if client.role == RoleClient || client.role == RoleGateway {
+			if f, ok := t.generations(client); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+func (t *table) generations(client *instance) (Finding, bool) {
+	repeated := repeatedOnly(t.ownedServers(client))
+	repeated = slices.DeleteFunc(repeated, func(in *instance) bool { return t.rootProc(in).Started.IsZero() })
+	if len(kinds(repeated)) < 2 {
+		return Finding{}, false
+	}
+	t.byStart(repeated)
+	gens := t.split(repeated)
+	newest := gens[len(gens)-1]
+	birth := t.rootProc(newest[0]).Started
+	var stale, parallel []*instance
+	sets := 1
+	for _, gen := range gens[:len(gens)-1] {
+		if birth.Sub(t.rootProc(gen[0]).Started) <= parallelAgents {
+			parallel = append(parallel, gen...)
+			sets++
+		} else {
+			stale = append(stale, gen...)
+		}
+	}
+	if len(kinds(stale)) < 2 && sets < 3 {
+		// Twice at the same moment is how some clients start everything (Claude Desktop has two
+		// managers), and one server alone is no generation: runaway-parent counts copies.
+		return Finding{}, false
+	}
+	subjects := slices.Clone(stale)
+	if sets > 1 {
+		subjects = append(append(subjects, parallel...), newest...)
+	}
+	subjects, stale = t.oldEnough(subjects), t.oldEnough(stale)
+	if len(subjects) == 0 {
+		return Finding{}, false
+	}
+	c := claim{
+		rule: &staleGeneration, severity: Warning, confidence: Likely, subjects: subjects, onRequest: stale, parent: client,
+		key: fmt.Sprint(t.rootProc(client).ID()),
+	}
+	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
+		client.name, t.mainProc(client).PID, count(len(gens), "generation"), count(len(repeated), "instance"), len(kinds(repeated)))
+	for i, gen := range gens {
+		if len(gens) > 8 && i >= 3 && i < len(gens)-3 { // the first and last few tell enough
+			if i == 3 {
+				c.evidence = append(c.evidence, fmt.Sprintf("... %d more generations ...", len(gens)-6))
+			}
+			continue
+		}
+		c.evidence = append(c.evidence, t.generationLine(i, gen, gen[0] == newest[0]))
+	}
+	if sets > 1 {
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d were born within %s: parallel agents may use them, so they are counted but not given up", sets, Age(parallelAgents)))
+	} else {
+		c.evidence = append(c.evidence, "the newest generation is taken for the one in use")
+	}
+	for _, name := range missingFrom(newest, repeated) {
+		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older copy may be in use")
+	}
+	c.remedy = Remedy{
+		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.name),
+		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
+		Commands: []string{
+			reapLine(&staleGeneration, t.youngest(stale), true), "mcpdoctor explain stale-generation",
+		},
+	}
+	if len(stale) == 0 {
+		c.remedy.Commands = c.remedy.Commands[1:]
+	}
+	return t.finding(c), true
+}
+
+func (t *table) generationLine(i int, gen []*instance, newest bool) string {
+	names := make([]string, len(gen))
+	for k, in := range gen {
+		names[k] = in.name
+	}
+	line := fmt.Sprintf("generation %d: %s (%s)", i+1, count(len(gen), "server"), listed(names, 5))
+	if age, ok := t.age(gen[0]); ok {
+		line += ", " + Age(age) + " old"
+	}
+	if newest {
+		line += ", the newest"
+	}
+	return line
+}
+
+// repeatedOnly keeps the instances of servers that run more than once.
+func repeatedOnly(ins []*instance) []*instance {
+	n := kinds(ins)
+	return slices.DeleteFunc(slices.Clone(ins), func(in *instance) bool { return n[in.identity] < 2 })
+}
+
+// kinds counts the instances of each identity.
+func kinds(ins []*instance) map[string]int {
+	n := map[string]int{}
+	for _, in := range ins {
+		n[in.identity]++
+	}
+	return n
+}
+
+// split cuts a row of instances, ordered by start, into generations: at each pause, and where a
+// server comes a second time.
+func (t *table) split(ins []*instance) [][]*instance {
+	var gens [][]*instance
+	seen := map[string]bool{}
+	var last time.Time
+	for _, in := range ins {
+		at := t.rootProc(in).Started
+		if len(gens) == 0 || at.Sub(last) > generationGap || seen[in.identity] {
+			gens = append(gens, nil)
+			clear(seen)
+		}
+		gens[len(gens)-1] = append(gens[len(gens)-1], in)
+		seen[in.identity] = true
+		last = at
+	}
+	return gens
+}
+
+func missingFrom(newest, all []*instance) []string {
+	has := kinds(newest)
+	names := map[string]bool{}
+	for _, in := range all {
+		if has[in.identity] == 0 {
+			names[in.name] = true
+		}
+	}
+	return sortedKeys(names)
+}

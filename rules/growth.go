@@ -1,0 +1,151 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+var memoryGrowth = Rule{
+	ID:       "memory-growth",
+	Title:    "one server's memory keeps rising, or is beyond any working set",
+	Severity: Warning,
+	Reap:     "on request",
+	Why: "An HTTP server that keeps a session for each initialize, or a server with a leak of its own, grows until the machine is out of memory. " +
+		"Each session costs 7 to 190 KB of heap, so that it takes days, or one client that connects in a loop.",
+	Evidence: []string{
+		"two looks (--baseline): at least 64 MB and a quarter more, with the rate and the time until memory is full",
+		"one look: 2 GB or more, and eight times what the same program needs elsewhere in the table; or a quarter of the machine's memory",
+	},
+	Wrong: []string{
+		"the plateau after a warm start: a process younger than five minutes at the first look is not compared",
+		"a server that works on something large right now: look again later",
+		"RSS falls by itself when the system swaps, and differs by tens of MB between two looks at a healthy server",
+	},
+	Remedy: []string{
+		"take two looks an hour apart: mcpdoctor snapshot --out before.json, later mcpdoctor scan --baseline before.json",
+		"server: end sessions that were not used for a while, limit their number, answer 404 to an unknown session so that clients begin a new one",
+		"server: serve without sessions (stateless) where nothing has to be kept",
+		"update the server; until then restart it regularly, by its service manager",
+	},
+}
+
+func init() { memoryGrowth.check = findGrowth }
+
+const (
+	growthLeast   = 64 << 20        // less is noise: 200 requests move a healthy Node server by 29 MB
+	growthPart    = 0.25            // of the first look
+	growthBetween = time.Minute     // two looks closer than this tell nothing about a rate
+	warmUp        = 5 * time.Minute // until a server has loaded what it needs
+
+	hugeLeast = 2 << 30 // language servers and browsers stay below
+	hugeTimes = 8       // as often as the usual size of the same program
+	hugeShare = 0.25    // of the machine's memory, by itself
+)
+
+func findGrowth(t *table) []Finding {
+	servers := slices.Concat(t.with(RoleServer), t.with(RoleGateway))
+	slices.SortFunc(servers, func(a, b *instance) int { return cmp.Compare(a.root, b.root) })
+	before := map[scan.ID]*scan.Process{}
+	var between time.Duration
+	if t.Baseline != nil {
+		between = t.now.Sub(t.Baseline.Taken)
+		for i := range t.Baseline.Processes {
+			p := &t.Baseline.Processes[i]
+			before[p.ID()] = p
+		}
+	}
+	var out []Finding
+	for _, in := range servers {
+		evidence := t.grown(in, before, between)
+		if len(evidence) == 0 {
+			evidence = t.huge(in, servers)
+		}
+		if len(evidence) > 0 && len(t.oldEnough([]*instance{in})) > 0 {
+			out = append(out, t.growth(in, evidence))
+		}
+	}
+	return out
+}
+
+// grown compares an instance with itself at the first look.
+func (t *table) grown(in *instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
+	if between < growthBetween {
+		return nil
+	}
+	var was, is int64
+	for _, m := range in.members {
+		p := t.proc(m)
+		old, ok := before[p.ID()]
+		if !ok || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
+			continue // begun since: a new helper is no growth
+		}
+		if old.Started.IsZero() || t.Baseline.Taken.Sub(old.Started) < warmUp {
+			continue
+		}
+		was, is = was+old.RSS()+old.Swap(), is+p.RSS()+p.Swap()
+	}
+	more := is - was
+	if was == 0 || more < growthLeast || float64(more) < growthPart*float64(was) {
+		return nil
+	}
+	perHour := float64(more) / between.Hours()
+	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", Bytes(was), Bytes(is), Age(between), Bytes(int64(perHour)))}
+	if left := t.snap.Host.MemoryAvailableBytes; left > 0 {
+		out = append(out, fmt.Sprintf("at this rate it takes the %s that are still free in %s", Bytes(left), Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
+	}
+	return out
+}
+
+// huge compares an instance with its like, and with the machine.
+func (t *table) huge(in *instance, servers []*instance) []string {
+	size := t.rss(in) + t.swap(in)
+	if size < hugeLeast {
+		return nil
+	}
+	var out []string
+	var peers []int64
+	for _, other := range servers {
+		if other != in && sameProgram(other.rec.Command, in.rec.Command) {
+			peers = append(peers, t.rss(other)+t.swap(other))
+		}
+	}
+	slices.Sort(peers)
+	if len(peers) > 0 {
+		if usual := peers[len(peers)/2]; usual > 0 && size/usual >= hugeTimes {
+			out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", Bytes(size), Bytes(usual)))
+		}
+	}
+	if total := t.snap.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
+		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", Bytes(size), 100*float64(size)/float64(total)))
+	}
+	if age, ok := t.age(in); ok && len(out) > 0 && age > 0 {
+		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", Bytes(int64(float64(size)/age.Minutes())), Age(age)))
+	}
+	return out
+}
+
+func (t *table) growth(in *instance, evidence []string) Finding {
+	p := t.mainProc(in)
+	// A server that another rule gave up already is not offered a second time.
+	c := claim{rule: &memoryGrowth, severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
+	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(t.rss(in)+t.swap(in)))
+	c.remedy = Remedy{
+		Summary: "restart it now, update it, and look again in an hour",
+		Steps:   []string{"a server of HTTP sessions: end idle sessions, limit their number, answer 404 to an unknown one; or serve stateless"},
+		Commands: []string{
+			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
+		},
+	}
+	if in.verdict == "" && in.service == nil {
+		c.onRequest = c.subjects
+	}
+	if len(t.listen(in)) > 0 {
+		c.evidence = append(c.evidence, "it listens on "+strings.Join(t.listen(in), ", "))
+	}
+	return t.finding(c)
+}

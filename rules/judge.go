@@ -1,0 +1,314 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// Options are what a judgement may be told besides the table.
+type Options struct {
+	// Baseline is an earlier look at the same host; nil for none. It makes growth visible.
+	Baseline *scan.Snapshot
+
+	// Only are the IDs of the rules whose findings are wanted; all when empty. Every rule is
+	// judged all the same, since what one explains another leaves alone.
+	Only []string
+
+	// OlderThan leaves out subjects that are younger, or whose age is not known.
+	OlderThan time.Duration
+
+	// Settled tells that what the snapshot says of stdin was seen twice, several seconds apart: a
+	// stdin that is dead then is not that of a server which is only shutting down.
+	Settled bool
+}
+
+// Judge groups the processes into instances, finds their owners and applies every rule.
+func (r *Recognised) Judge(o Options) *Report {
+	t := newTable(r, o)
+	out := &Report{
+		Schema: ReportSchema, Kind: ReportKind, Taken: r.snap.Taken, Host: r.snap.Host,
+		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
+		Problems: slices.Concat([]string{}, r.snap.Problems),
+	}
+	for _, rule := range all {
+		for _, f := range rule.check(t) {
+			if len(o.Only) == 0 || slices.Contains(o.Only, rule.ID) {
+				out.Findings = append(out.Findings, f)
+			}
+		}
+	}
+	slices.SortStableFunc(out.Findings, worseFirst)
+	for _, in := range t.instances {
+		switch in.role {
+		case RoleServer:
+			out.Servers = append(out.Servers, t.server(in))
+		case RoleClient:
+			out.Clients = append(out.Clients, t.owning(in))
+		case RoleGateway:
+			out.Gateways = append(out.Gateways, t.owning(in))
+		}
+	}
+	out.Summary = t.summarise(out)
+	return out
+}
+
+func worseFirst(a, b Finding) int {
+	return cmp.Or(
+		b.Severity.Rank()-a.Severity.Rank(),
+		cmp.Compare(b.RSSBytes, a.RSSBytes),
+		strings.Compare(a.Rule, b.Rule),
+		slices.Compare(a.PIDs, b.PIDs),
+	)
+}
+
+// claim is what a rule has to say; [table.finding] makes a Finding of it.
+type claim struct {
+	rule       *Rule
+	severity   Severity
+	confidence Confidence
+	title      string
+	evidence   []string
+	key        string // what tells this leak from others of the rule, for ever
+
+	subjects []*instance // what the finding is about, in the sense of the rule
+	mainOnly bool        // of them only the main process, as for a parent that runs away
+	others   []*instance // shown with it, without being subjects
+	parent   *instance   // the culprit; nil for none
+
+	safe      []*instance
+	onRequest []*instance
+	remedy    Remedy
+}
+
+// finding turns a claim into a Finding, and marks its subjects as explained.
+func (t *table) finding(c claim) Finding {
+	f := Finding{
+		ID: c.rule.ID + "-" + hash(c.key), Rule: c.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
+		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
+		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
+	}
+	if c.parent != nil {
+		f.ParentPID = t.mainProc(c.parent).PID
+	}
+	shown := map[*instance]bool{}
+	for _, in := range c.subjects {
+		if c.mainOnly {
+			f.PIDs = append(f.PIDs, t.mainProc(in).PID)
+		} else {
+			f.PIDs = append(f.PIDs, t.pids(in)...)
+		}
+		shown[in] = true
+		if in.verdict == "" && c.severity != Info && in.role != RoleClient {
+			in.verdict, in.because = Suspect, c.rule.ID+": "+c.title
+			if c.severity == Error && c.confidence != Possible {
+				in.verdict = Leaked
+			}
+		}
+	}
+	for _, ins := range [][]*instance{c.others, c.safe, c.onRequest} {
+		for _, in := range ins {
+			shown[in] = true
+		}
+	}
+	for in := range shown {
+		for _, m := range in.members {
+			f.Processes = append(f.Processes, t.row(in, m))
+			f.RSSBytes += t.proc(m).RSS()
+		}
+	}
+	foreign := 0
+	for _, in := range c.safe {
+		foreign += t.giveUp(in, &f.Reap, true)
+	}
+	for _, in := range c.onRequest {
+		foreign += t.giveUp(in, &f.Reap, false)
+	}
+	if foreign > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user, or root, can end %s",
+			count(foreign, "process"), be(foreign, "belongs", "belong"), be(foreign, "it", "them")))
+	}
+	slices.Sort(f.PIDs)
+	slices.Sort(f.Reap.Safe)
+	slices.Sort(f.Reap.OnRequest)
+	slices.SortFunc(f.Processes, func(a, b Row) int { return a.PID - b.PID })
+	return f
+}
+
+// giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
+// back because they are another user's.
+func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
+	me := t.snap.Host.UID
+	for _, m := range in.members {
+		p := t.proc(m)
+		switch {
+		case p.PID <= 1 || p.State == "Z":
+		case me != nil && *me != 0 && p.UID != nil && *p.UID != *me:
+			foreign++
+		case safe && t.recs[m] != nil:
+			r.Safe = append(r.Safe, p.PID)
+		default:
+			// A process that a server started and that we do not know (a build, a shell of the
+			// user's) is not ended unasked, even when its server is.
+			r.OnRequest = append(r.OnRequest, p.PID)
+		}
+	}
+	return foreign
+}
+
+func (t *table) row(in *instance, node int32) Row {
+	p, rec := t.proc(node), t.recs[node]
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSS(), Server: in.name}
+	if !p.Started.IsZero() {
+		row.AgeSeconds = int64(max(0, t.now.Sub(p.Started)).Seconds())
+	}
+	switch {
+	case p.State == "Z":
+		row.Role = "zombie"
+	case rec != nil:
+		row.Role = string(rec.Role)
+	case in.role == RoleServer || in.role == RoleHelper:
+		row.Role = string(RoleHelper)
+	}
+	if in.role == RoleClient || in.role == RoleGateway {
+		row.Server = ""
+	}
+	return row
+}
+
+func commandLine(p *scan.Process) string {
+	switch {
+	case len(p.Args) > 0:
+		return strings.Join(p.Args, " ")
+	case p.Cmdline != "":
+		return p.Cmdline
+	}
+	return "[" + p.Name + "]"
+}
+
+// oldEnough keeps the instances that are at least as old as was asked for.
+func (t *table) oldEnough(ins []*instance) []*instance {
+	if t.OlderThan <= 0 {
+		return ins
+	}
+	var out []*instance
+	for _, in := range ins {
+		if age, ok := t.age(in); ok && age >= t.OlderThan {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+func (t *table) server(in *instance) Server {
+	t.decide(in)
+	s := Server{
+		Server: in.name, PIDs: t.pids(in), RootPID: t.rootProc(in).PID, Owner: in.owner,
+		RecognisedBy: string(in.rec.Confidence) + ", by " + in.rec.By, Started: t.rootProc(in).Started,
+		RSSBytes: t.rss(in), SwapBytes: t.swap(in), Listen: t.listen(in), Verdict: in.verdict, Because: in.because,
+	}
+	if age, ok := t.age(in); ok {
+		s.AgeSeconds = int64(age.Seconds())
+	}
+	return s
+}
+
+// decide says why a server that no rule complained of is kept.
+func (t *table) decide(in *instance) {
+	if in.verdict != "" {
+		return
+	}
+	w, holders := t.wire(in)
+	switch in.owner.Kind {
+	case OwnerService:
+		in.verdict, in.because = Supervised, "kept by "+in.owner.says()
+	case OwnerClient, OwnerGateway:
+		in.verdict, in.because = InUse, fmt.Sprintf("its %s %s is running", in.owner.Kind, in.owner.says())
+		if w == held && slices.Contains(holders, in.owner.PID) {
+			in.because = fmt.Sprintf("its %s %s holds its stdin", in.owner.Kind, in.owner.says())
+		} else if w == held {
+			in.because += " and its stdin is open"
+		}
+	case OwnerTerminal:
+		in.verdict, in.because = InUse, "started by hand from "+in.owner.says()
+	case OwnerNobody:
+		in.verdict = Unknown
+		switch {
+		case w == held && len(holders) > 0:
+			in.verdict, in.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" holds its stdin"
+		case w == held:
+			in.because = "adopted by " + in.owner.says() + ", but somebody holds its stdin"
+		case len(t.listen(in)) > 0:
+			in.because = "listens on " + listed(t.listen(in), 2) + " and runs under " + in.owner.says() + ": a daemon, as it seems"
+		case w == unwired:
+			in.because = "has no pipe at its stdin and runs under " + in.owner.says() + ": started as a daemon"
+		default:
+			in.because = "runs under " + in.owner.says() + "; nothing tells whether it is in use"
+		}
+	default:
+		in.verdict, in.because = Unknown, "its parent is not known to be an MCP client"
+		if in.owner.PID != 0 && in.owner.Name != "" {
+			in.because = "its parent " + in.owner.says() + " is running"
+		}
+		if w == held {
+			in.verdict, in.because = InUse, in.because+", and its stdin is open"
+		}
+	}
+}
+
+func (t *table) owning(in *instance) Owning {
+	o := Owning{Name: in.name, PID: t.mainProc(in).PID, Started: t.rootProc(in).Started, RSSBytes: t.rss(in), Listen: t.listen(in), Version: t.version(in), Servers: in.servers}
+	if age, ok := t.age(in); ok {
+		o.AgeSeconds = int64(age.Seconds())
+	}
+	return o
+}
+
+func (t *table) summarise(r *Report) Summary {
+	s := Summary{Processes: len(t.forest.procs), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
+	for _, in := range t.instances {
+		if in.role == RoleServer || in.role == RoleGateway {
+			s.RSSBytes += t.rss(in)
+			s.SwapBytes += t.swap(in)
+		}
+	}
+	for _, p := range t.forest.procs {
+		if len(p.Unreadable) > 0 {
+			s.Unreadable++
+		}
+	}
+	safe := map[int32]bool{}
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case Error:
+			s.Findings.Error++
+		case Warning:
+			s.Findings.Warning++
+		case Info:
+			s.Findings.Info++
+		}
+		for _, pid := range f.Reap.Safe {
+			safe[t.forest.at(pid)] = true
+		}
+	}
+	instances := map[*instance]bool{}
+	for node := range safe {
+		s.Reapable.Processes++
+		s.Reapable.RSSBytes += t.proc(node).RSS()
+		instances[t.of[node]] = true
+	}
+	s.Reapable.Instances = len(instances)
+	return s
+}
+
+// hash shortens a key to eight hexadecimal digits.
+func hash(key string) string {
+	h := fnv.New32a()
+	h.Write([]byte(key)) //nolint:errcheck // a hash never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}

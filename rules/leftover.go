@@ -1,0 +1,113 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+)
+
+var leftoverHelper = Rule{
+	ID:       "leftover-helper",
+	Title:    "a browser or other helper stayed after its MCP server was gone",
+	Severity: Error,
+	Reap:     "safe when its profile or command line proves whose it was; else on request",
+	Why: "A server may start programs of its own: a browser, a language server. They are often leaders of their own session, so that no signal to the server's " +
+		"process group reaches them, and stay when the server is killed. One browser is a dozen processes and close to 1 GB.",
+	Evidence: []string{
+		"an automation browser: a temporary profile of playwright, puppeteer or chrome-devtools-mcp, or their switches",
+		"no MCP server above it: its parent adopted it, or is gone",
+		"nobody is connected to its debugging port",
+	},
+	Wrong: []string{
+		"a browser that a script of your own started in the background and wants to connect to again: then it has a debugging port, and is given up only on request",
+		"crash handlers of a browser have PID 1 as their parent all their life: they are never judged by themselves",
+	},
+	Remedy: []string{
+		"end the client with SIGTERM before SIGKILL, so that servers can close their browsers",
+		"run playwright-mcp with --isolated, and update it: recent versions follow a pipe and end with it",
+		"end the browser's main process: its renderers follow",
+	},
+}
+
+func init() { leftoverHelper.check = findLeftovers }
+
+func findLeftovers(t *table) []Finding {
+	groups := map[string][]*instance{}
+	for _, in := range t.with(RoleHelper) {
+		if in.owner.Kind != OwnerNobody || in.service != nil || daemon(in.rec.Command) {
+			continue
+		}
+		w, _ := t.wire(in)
+		inbound, _ := t.inbound(in)
+		if w == held || inbound > 0 {
+			continue
+		}
+		doubt := ""
+		if hasPort(t.listen(in)) && w != dead {
+			doubt = "it listens on a debugging port, to which somebody may connect again"
+		} else if in.rec.Confidence == Possible {
+			doubt = "its command line does not prove that an MCP server started it"
+		} else if t.snap.Host.Services == nil && w != dead {
+			doubt = "no service manager could be asked whether it keeps this process"
+		}
+		key := in.name + "\x00" + doubt
+		groups[key] = append(groups[key], in)
+	}
+	var out []Finding
+	for _, key := range sortedKeys(groups) {
+		group := t.oldEnough(groups[key])
+		if len(group) == 0 {
+			continue
+		}
+		t.byStart(group)
+		_, doubt, _ := strings.Cut(key, "\x00")
+		out = append(out, t.leftovers(key, group, doubt))
+	}
+	return out
+}
+
+func hasPort(listen []string) bool {
+	for _, l := range listen {
+		if strings.HasPrefix(l, "tcp:") {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
+	c := claim{rule: &leftoverHelper, severity: Error, confidence: Likely, key: key, subjects: group}
+	processes := 0
+	var bytes int64
+	for _, in := range group {
+		processes += len(in.members)
+		bytes += t.rss(in)
+	}
+	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, count(len(group), "helper"), be(len(group), "its", "their"), count(processes, "process"), Bytes(bytes))
+	adopted := map[string]int{}
+	for _, in := range group {
+		adopted[t.adoption(in)]++
+	}
+	for _, a := range sortedKeys(adopted) {
+		c.evidence = append(c.evidence, some(adopted[a], len(group))+strings.Replace(a, "no client is above it", "no MCP server is above it", 1))
+	}
+	for _, in := range group {
+		if mark := profile(in.rec.Command); mark != "" {
+			c.evidence = append(c.evidence, "its command line tells whose it was: "+mark)
+			break
+		}
+	}
+	c.evidence = append(c.evidence, t.agesOf(group)...)
+	c.evidence = append(c.evidence, t.spinning(group)...)
+	c.remedy = Remedy{
+		Summary: "end the main process of each: what is below it follows",
+		Steps:   []string{"end a client with SIGTERM before SIGKILL, so that its servers can close what they started", "run playwright-mcp with --isolated, and update it: recent versions end with their server"},
+	}
+	if doubt == "" {
+		c.safe = group
+	} else {
+		c.severity, c.confidence, c.onRequest = Warning, Possible, group
+		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
+	}
+	c.remedy.Commands = []string{reapLine(&leftoverHelper, t.youngest(group), doubt != ""), "mcpdoctor explain leftover-helper"}
+	return t.finding(c)
+}

@@ -1,0 +1,392 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+var orphan = Rule{
+	ID:       "orphan",
+	Title:    "the client is gone and the server stayed",
+	Severity: Error,
+	Reap:     "safe when proved; on request when a listening port, a possible service or an unreadable stdin leaves doubt",
+	Why: "A stdio server should end when its client closes its stdin. One that keeps a timer, a socket or a thread does not notice, " +
+		"and a launcher such as npx, uv or sh may swallow the signal that was meant for it. When the client is killed or crashes, " +
+		"such a server is adopted by PID 1 or another process that adopts, and stays until the machine is restarted. Nobody can ever use it again.",
+	Evidence: []string{
+		"its topmost launcher was adopted (PID 1, systemd --user, WSL's init, tini ...), or on Windows names a parent that is dead or younger than itself",
+		"nobody holds the other end of its stdin: the strongest evidence, and enough by itself",
+		"no service manager keeps it",
+		"it does not listen for connections",
+	},
+	Wrong: []string{
+		"a daemon that was started from a script which has ended: it listens, or its stdin is /dev/null, and is then left alone or given up only on request",
+		"a server that is shutting down: a client that closes regularly allows it about 4 seconds, so look twice",
+		"a one-shot (printf ... | server) that still works on its answer",
+	},
+	Remedy: []string{
+		"server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive",
+		"server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads",
+		"server, Go: return from main when reading os.Stdin gives io.EOF",
+		"client: close the session, wait, then terminate the whole process group, then kill it",
+		"launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end",
+	},
+}
+
+func init() { orphan.check = findOrphans }
+
+// settle is how long a stdin that was found dead may belong to a server that is only shutting
+// down: SDK clients close stdin, wait 2 s, terminate, wait 2 s and kill; some servers take 15 s.
+const settle = 20 * time.Second
+
+// lost is what is known of one left-behind instance.
+type lost struct {
+	in         *instance
+	confidence Confidence
+	safe       bool
+	doubt      string // why it is not safe
+	proof      string
+}
+
+func findOrphans(t *table) []Finding {
+	gone := map[*instance]lost{}
+	for _, in := range t.instances {
+		if l, ok := t.judgeOrphan(in); ok {
+			gone[in] = l
+		}
+	}
+	t.followHolders(gone)
+	t.takeAlong(gone)
+	t.findContainers(gone)
+
+	groups := map[string][]lost{}
+	for _, in := range t.oldEnough(t.ordered(gone)) {
+		l := gone[in]
+		key := strings.Join([]string{in.identity, string(l.confidence), l.doubt}, "\x00")
+		groups[key] = append(groups[key], l)
+	}
+	var out []Finding
+	for _, key := range sortedKeys(groups) {
+		out = append(out, t.orphanFinding(key, groups[key]))
+	}
+	return out
+}
+
+// ordered returns the lost instances by their PIDs.
+func (t *table) ordered(gone map[*instance]lost) []*instance {
+	var out []*instance
+	for _, in := range t.instances {
+		if _, ok := gone[in]; ok {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// judgeOrphan decides on one instance by itself.
+func (t *table) judgeOrphan(in *instance) (lost, bool) {
+	if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleHelper {
+		return lost{}, false
+	}
+	if in.role == RoleClient && !t.headless(in) {
+		return lost{}, false // a client that a person uses is never a leak
+	}
+	if t.contained(in) {
+		return lost{}, false // judged by findContainers
+	}
+	w, _ := t.wire(in)
+	listen := t.listen(in)
+	adopted := in.owner.Kind == OwnerNobody
+	l := lost{in: in}
+	switch {
+	case w == dead:
+		return t.judgeDead(in, listen)
+	case in.role != RoleServer || !adopted:
+		return lost{}, false // without a dead stdin, only an adopted server is suspected
+	case w == held, w == unwired:
+		return lost{}, false // somebody talks to it, or it was started as a daemon
+	case t.sharedDaemon(in, listen):
+		return lost{}, false
+	case w == weak:
+		l.confidence, l.proof = Likely, "a pipe it was given as its wire has nobody at the other end"
+		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"
+	case w == refused:
+		l.confidence, l.doubt = Possible, "its stdin could not be read, so that somebody may still hold it"
+	case len(listen) > 0 || speaksHTTP(in.rec.Command):
+		// A server that listens needs no client above it. Only beside a service of the very same
+		// command is it known to have no business here.
+		twin := t.supervisedTwin(in)
+		if twin == nil {
+			return lost{}, false
+		}
+		l.confidence, l.doubt = Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.service.Manager, twin.service.MainPID)
+	case t.maybeService(in) != "":
+		l.confidence, l.doubt = Possible, t.maybeService(in)
+	default:
+		l.confidence, l.safe = Likely, true
+	}
+	return l, true
+}
+
+// judgeDead decides on an instance at whose stdin nobody is any more.
+func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
+	l := lost{in: in, confidence: Certain, proof: "nobody holds the other end of its stdin"}
+	age, known := t.age(in)
+	inbound, _ := t.inbound(in)
+	switch {
+	case t.sharedDaemon(in, listen) || inbound > 0:
+		return lost{}, false
+	case len(listen) > 0:
+		l.confidence, l.doubt = Likely, "it listens on "+listed(listen, 2)+": a daemon perhaps"
+	case in.role == RoleClient:
+		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
+	case in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway:
+		l.proof += ", and its " + string(in.owner.Kind) + " " + in.owner.says() + " does not know that it still runs"
+		if !t.Settled {
+			l.confidence, l.doubt = Likely, "its "+string(in.owner.Kind)+" may be shutting it down at this moment: look again"
+		}
+	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
+		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
+	case t.unasked(in):
+		l.doubt = "a service manager may keep it and could not be asked"
+	case known && age < settle && !t.Settled:
+		l.doubt = "it is so young that it may just be ending"
+	}
+	l.safe = l.doubt == ""
+	return l, true
+}
+
+// followHolders takes in the servers whose stdin is held open by orphans only: a client that does
+// not close its descriptors on exec gives each server the writing ends of all earlier ones.
+func (t *table) followHolders(gone map[*instance]lost) {
+	for grown := true; grown; {
+		grown = false
+		for _, in := range t.instances {
+			if _, ok := gone[in]; ok || in.role != RoleServer || in.service != nil || in.owner.Kind != OwnerNobody {
+				continue
+			}
+			w, holders := t.wire(in)
+			if w != held || len(holders) == 0 || len(t.listen(in)) > 0 {
+				continue
+			}
+			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
+				at := t.forest.at(pid)
+				if at == none || t.of[at] == nil {
+					return true
+				}
+				_, ok := gone[t.of[at]]
+				return !ok && t.of[at] != in
+			})
+			if !onlyLost {
+				continue
+			}
+			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return t.of[t.forest.at(pid)] == in })
+			if len(others) == 0 {
+				continue
+			}
+			gone[in] = lost{in: in, confidence: Certain, safe: true,
+				proof: "its stdin is held only by pid " + pidList(others, 3) + ", which " + be(len(others), "is an orphan itself", "are orphans themselves")}
+			grown = true
+		}
+	}
+}
+
+// takeAlong adds what a lost gateway or server has below it: nobody can reach that either.
+func (t *table) takeAlong(gone map[*instance]lost) {
+	for grown := true; grown; {
+		grown = false
+		for _, in := range t.instances {
+			if _, ok := gone[in]; ok || in.above == nil || in.role == RoleHelper || in.above.role == RoleClient {
+				continue
+			}
+			if over, ok := gone[in.above]; ok {
+				gone[in] = lost{in: in, confidence: over.confidence, safe: over.safe, doubt: over.doubt,
+					proof: "it belongs to " + in.above.name + " (pid " + fmt.Sprint(t.mainProc(in.above).PID) + "), which is an orphan"}
+				grown = true
+			}
+		}
+	}
+}
+
+// sharedDaemon tells that an instance listens for thin proxies of its own program that are in use:
+// some servers run once per project and are reached over a socket.
+func (t *table) sharedDaemon(in *instance, listen []string) bool {
+	if len(listen) == 0 {
+		return false
+	}
+	for _, other := range t.instances {
+		if other != in && other.identity == in.identity && (other.owner.Kind == OwnerClient || other.owner.Kind == OwnerGateway) {
+			return true
+		}
+	}
+	return false
+}
+
+// supervisedTwin returns an instance of the same command that a service manager keeps.
+func (t *table) supervisedTwin(in *instance) *instance {
+	for _, other := range t.instances {
+		if other != in && other.service != nil && other.identity == in.identity {
+			return other
+		}
+	}
+	return nil
+}
+
+// belowShell tells that the parent is a living shell: `printf ... | mcp-server` in a script.
+func (t *table) belowShell(in *instance) bool {
+	up := t.forest.parent[in.root]
+	return up != none && in.owner.Kind != OwnerNobody && terminalOrShell(t.proc(up))
+}
+
+// unasked tells that a service manager may keep a process of the instance and was not to be asked.
+func (t *table) unasked(in *instance) bool {
+	return slices.ContainsFunc(in.members, func(m int32) bool { return slices.Contains(t.proc(m).Unreadable, "service") })
+}
+
+// maybeService says why it is not known that no service manager keeps the instance; "" when it is.
+// Lying in the control group of a service is only a hint, since orphans inherit it; scopes, and the
+// units of desktop applications, are no services (systemd.io/DESKTOP_ENVIRONMENTS).
+func (t *table) maybeService(in *instance) string {
+	_, leaf, _ := cutLast(strings.TrimSuffix(t.rootProc(in).Cgroup, "/"), "/")
+	switch {
+	case t.snap.Host.Services == nil:
+		return "no service manager could be asked whether it keeps this process"
+	case t.unasked(in):
+		return "a service manager may keep it and could not be asked"
+	case strings.HasSuffix(leaf, ".service") && !strings.HasPrefix(leaf, "app-") && !strings.HasPrefix(leaf, "user@"):
+		return "it is in the control group of the service " + leaf + ", which may have started it"
+	}
+	return ""
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}
+
+func (t *table) orphanFinding(key string, group []lost) Finding {
+	first := group[0]
+	subjects := make([]*instance, len(group))
+	for i, l := range group {
+		subjects[i] = l.in
+	}
+	t.byStart(subjects)
+	c := claim{rule: &orphan, severity: Error, confidence: first.confidence, key: key, subjects: subjects}
+	if !first.safe {
+		c.severity = Warning
+		if first.confidence == Certain {
+			c.severity = Error
+		}
+	}
+	what := map[Role]string{RoleServer: "server", RoleGateway: "gateway", RoleClient: "headless client"}[first.in.role]
+	c.title = fmt.Sprintf("%s: %s %s after %s client was gone", first.in.name, count(len(group), what), "stayed", be(len(group), "its", "their"))
+	switch {
+	case first.in.role == RoleClient:
+		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, count(len(group), what), be(len(group), "it", "them"))
+	case strings.Contains(first.proof, "does not know"):
+		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, count(len(group), what), be(len(group), "its", "their"))
+	}
+	c.evidence = t.orphanEvidence(group, subjects)
+	if first.safe {
+		c.safe = subjects
+	} else {
+		c.onRequest = subjects
+	}
+	c.remedy = t.orphanRemedy(first, subjects)
+	return t.finding(c)
+}
+
+func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
+	var out []string
+	adopters := map[string]int{}
+	proofs := map[string]int{}
+	doubts := map[string]bool{}
+	for _, l := range group {
+		if l.in.owner.Kind == OwnerNobody {
+			adopters[t.adoption(l.in)]++
+		}
+		if l.proof != "" {
+			proofs[l.proof]++
+		}
+		if l.doubt != "" {
+			doubts[l.doubt] = true
+		}
+	}
+	for _, a := range sortedKeys(adopters) {
+		out = append(out, some(adopters[a], len(group))+a)
+	}
+	for _, p := range sortedKeys(proofs) {
+		out = append(out, some(proofs[p], len(group))+p)
+	}
+	if t.snap.Host.Services != nil && group[0].in.role == RoleServer {
+		out = append(out, "no service manager keeps "+be(len(group), "it", "any of them"))
+	}
+	out = append(out, t.agesOf(subjects)...)
+	out = append(out, t.spinning(subjects)...)
+	if from := t.origins(subjects); from != "" {
+		out = append(out, from)
+	}
+	for _, d := range sortedKeys(doubts) {
+		out = append(out, "not ended unasked: "+d)
+	}
+	return out
+}
+
+func some(n, of int) string {
+	if n == of {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d: ", n, of)
+}
+
+// adoption says what became of the parent.
+func (t *table) adoption(in *instance) string {
+	p := t.rootProc(in)
+	top := "it"
+	if rec := t.recs[in.root]; rec.role() == RoleLauncher && len(in.members) > 1 {
+		top = "its launcher " + launcherName(rec)
+	}
+	switch t.forest.lineage[in.root] {
+	case missing:
+		return fmt.Sprintf("%s names a parent (pid %d) that no longer exists", top, p.PPID)
+	case recycled:
+		return fmt.Sprintf("%s names a parent (pid %d) that is younger than itself, so its own is dead", top, p.PPID)
+	}
+	return fmt.Sprintf("%s was adopted by %s: no client is above it", top, in.owner.says())
+}
+
+func launcherName(rec *Recognition) string {
+	if l := rec.Command.Launchers; len(l) > 0 {
+		return l[0]
+	}
+	return rec.Name
+}
+
+func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
+	in := first.in
+	r := Remedy{Summary: "end " + be(len(subjects), "it", "them") + ", then use a version of " + in.name + " that ends when its stdin closes"}
+	if l := t.launchersOf(in); len(l) > 0 {
+		r.Steps = append(r.Steps, fmt.Sprintf("configure the server's own program instead of %s, so that the client has one process to end", listed(l, 2)))
+	}
+	switch {
+	case in.role == RoleGateway:
+		r.Summary = "end the gateway; start it as a service, or from a client that ends it"
+	case in.role == RoleClient:
+		r.Summary = "end it if it has no work left; start headless clients from something that waits for them"
+	case in.rec.Command.Kind == KindImage || t.contained(in):
+		r.Summary = "stop the containers by their id, never by their image, which would stop the one in use as well"
+		r.Steps = append(r.Steps, "docker ps lists them; give docker run a --name or --label per session so that they can be told apart")
+	}
+	if first.safe {
+		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), false))
+	} else {
+		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
+		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), true))
+	}
+	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
+	return r
+}

@@ -1,0 +1,187 @@
+package rules
+
+import (
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// Recognised is a process table in which it is known who is a client, a gateway, a launcher, a
+// server or a helper. [Recognise] makes it and [Recognised.Judge] judges it; between the two the
+// processes named by [Recognised.Look] may be examined more closely.
+type Recognised struct {
+	snap   *scan.Snapshot
+	forest *forest
+	recs   []*Recognition // by node; nil for a process that is nobody to us
+}
+
+// Ways in which a process was recognised, besides those of a command line alone.
+const (
+	byRelation = "relation" // it is the child of a gateway or launcher that was told to start it
+	byDescent  = "descent"  // it was born under a client next to servers that were recognised
+)
+
+// bornTogether is how close the starts of servers lie that a client started at one moment. Direct
+// children of one client start within 0.1 s of each other; a slow machine is allowed some more.
+const bornTogether = 2 * time.Second
+
+// Recognise finds the processes that have to do with MCP.
+func Recognise(s *scan.Snapshot) *Recognised {
+	r := &Recognised{snap: s, forest: newForest(s)}
+	r.recs = make([]*Recognition, len(r.forest.procs))
+	r.forest.walk(func(node int32) { r.recs[node] = r.recognise(node) })
+	r.promoteOwners()
+	r.followDescent()
+	return r
+}
+
+// Look returns the PIDs that deserve a closer look, ascending.
+func (r *Recognised) Look() []int {
+	var pids []int
+	for i, rec := range r.recs {
+		if rec != nil && r.forest.procs[i].State != "Z" {
+			pids = append(pids, r.forest.procs[i].PID)
+		}
+	}
+	return pids
+}
+
+// recognise decides on one process whose parent has been decided on already.
+func (r *Recognised) recognise(node int32) *Recognition {
+	p := r.forest.procs[node]
+	if p.State == "Z" {
+		return nil
+	}
+	rec := classify(p, r.snap.Host.OS)
+	if rec.Role != "" {
+		return &rec
+	}
+	up := r.forest.parent[node]
+	if up == none || r.recs[up] == nil || rec.Command.Program == "" {
+		return nil
+	}
+	switch parent := r.recs[up]; {
+	case parent.Role == RoleGateway:
+		// A gateway starts nothing but servers. Whether it was told to start this one only
+		// makes it surer: pm2 cuts a gateway's command line down to its script.
+		rec.Confidence = Possible
+		for _, target := range parent.Command.GatewayTargets() {
+			told := ResolveLine(target, r.snap.Host.OS)
+			if sameProgram(told, rec.Command) {
+				rec.Confidence = Certain
+			}
+		}
+	case parent.Role == RoleLauncher && r.recs[up].Command.Program != "":
+		if !sameProgram(parent.Command, rec.Command) && parent.By != byRelation {
+			return nil
+		}
+		rec.Confidence = parent.Confidence
+	default:
+		return nil
+	}
+	rec.By = byRelation
+	rec.Role = RoleServer
+	if len(rec.Command.Launchers) > 0 {
+		rec.Role = RoleLauncher
+	}
+	rec.Name = rec.Command.Program
+	return &rec
+}
+
+// promoteOwners makes a client of a program that nobody knows but that started recognised servers
+// and is nothing else: "any program on an MCP SDK" is a client.
+func (r *Recognised) promoteOwners() {
+	for i := range r.forest.procs {
+		if r.recs[i] != nil || len(r.forest.children[i]) == 0 {
+			continue
+		}
+		p := r.forest.procs[i]
+		servers := 0
+		for _, child := range r.forest.children[i] {
+			if r.recs[child].serves() {
+				servers++
+			}
+		}
+		if servers == 0 || r.bystander(int32(i)) {
+			continue
+		}
+		rec := classify(p, r.snap.Host.OS)
+		if rec.Command.Program == "" {
+			continue
+		}
+		rec.Role, rec.By, rec.Confidence, rec.Name = RoleClient, byRelation, Possible, rec.Command.Program
+		r.recs[i] = &rec
+	}
+}
+
+// serves tells that a process is a server, or launches one.
+func (rec *Recognition) serves() bool {
+	return rec != nil && (rec.Role == RoleServer || rec.Role == RoleLauncher && (rec.Target == RoleServer || rec.Target == ""))
+}
+
+// bystander tells that a process is the parent of servers for another reason than using them: it
+// adopted them, keeps them as a supervisor, or a person typed the command.
+func (r *Recognised) bystander(node int32) bool {
+	return r.adopter(node) || supervisor(r.forest.procs[node]) != "" || terminalOrShell(r.forest.procs[node]) ||
+		otherStarter(r.forest.procs[node])
+}
+
+// followDescent finds servers that no name tells: children of an agent, started by an interpreter,
+// born next to recognised servers; then their copies. Editors are left out, since they start
+// language servers at the same moments and in the same way.
+func (r *Recognised) followDescent() {
+	for i, rec := range r.recs {
+		if rec == nil || rec.Role != RoleClient || editors[rec.Name] {
+			continue
+		}
+		r.descend(r.forest.children[i])
+	}
+}
+
+func (r *Recognised) descend(siblings []int32) {
+	var births []time.Time
+	for _, s := range siblings {
+		if r.recs[s].serves() {
+			births = append(births, r.forest.procs[s].Started)
+		}
+	}
+	if len(births) == 0 {
+		return
+	}
+	found := map[string]bool{}
+	unnamed := map[int32]*Recognition{}
+	for _, s := range siblings {
+		p := r.forest.procs[s]
+		if r.recs[s] != nil || p.State == "Z" {
+			continue
+		}
+		rec := classify(p, r.snap.Host.OS)
+		if rec.Command.Runtime == "" || rec.Command.Program == "" || len(rec.Command.Launchers) > 0 || !onWire(p) {
+			continue
+		}
+		rec.Role, rec.By, rec.Confidence, rec.Name = RoleServer, byDescent, Possible, rec.Command.Program
+		unnamed[s] = &rec
+		for _, b := range births {
+			if d := p.Started.Sub(b); !p.Started.IsZero() && d.Abs() <= bornTogether {
+				found[rec.Command.Identity()] = true
+				break
+			}
+		}
+	}
+	for s, rec := range unnamed {
+		if found[rec.Command.Identity()] {
+			r.recs[s] = rec
+		}
+	}
+}
+
+// onWire tells that a process's stdin can carry MCP, as far as anybody looked.
+func onWire(p *scan.Process) bool {
+	return p.Stdin == nil || p.Stdin.Type == scan.StdinPipe || p.Stdin.Type == scan.StdinSocket || p.Stdin.FD > 0
+}
+
+// editors are clients that start language servers, linters and the like as they start MCP servers.
+var editors = map[string]bool{
+	"VS Code": true, "Cursor": true, "Windsurf": true, "Trae": true, "Kiro": true, "Antigravity": true, "Qoder": true,
+	"CodeBuddy": true, "WorkBuddy": true, "Zed": true, "JetBrains": true,
+}

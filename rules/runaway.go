@@ -1,0 +1,114 @@
+package rules
+
+import "fmt"
+
+var runawayParent = Rule{
+	ID:       "runaway-parent",
+	Title:    "one client or gateway holds far more servers than it needs",
+	Severity: Warning,
+	Reap:     "never the parent; its older copies on request",
+	Why: "A client that opens a server for each session, thread or subagent and keeps it grows without end, and is itself the leak: " +
+		"ending its children one by one is work that it undoes.",
+	Evidence: []string{
+		"five or more copies of one server directly below one living parent",
+		"their ages: it grows with every session",
+		"the memory that they hold together, against the memory of the machine",
+	},
+	Wrong: []string{
+		"a client that really works in that many sessions at once",
+	},
+	Remedy: []string{
+		"restart the parent: that ends its servers; then update it, and report that it keeps servers per session",
+		"remove the server from the configuration where it is not needed in every session",
+	},
+}
+
+func init() { runawayParent.check = findRunaways }
+
+const (
+	// manyCopies is how many copies of one server are more than a client needs: applications start
+	// two, and few people work in more than four threads of one client at a time.
+	manyCopies = 5
+
+	// memoryShare is the part of the machine's memory from which such a parent endangers it.
+	memoryShare = 0.2
+)
+
+func findRunaways(t *table) []Finding {
+	var out []Finding
+	for _, parent := range t.instances {
+		if parent.role != RoleClient && parent.role != RoleGateway {
+			continue
+		}
+		all := t.ownedServers(parent)
+		n := kinds(all)
+		var copies []*instance
+		worst := ""
+		for _, identity := range sortedKeys(n) {
+			if n[identity] < manyCopies {
+				continue
+			}
+			if worst == "" || n[identity] > n[worst] {
+				worst = identity
+			}
+			for _, in := range all {
+				if in.identity == identity {
+					copies = append(copies, in)
+				}
+			}
+		}
+		if worst == "" || len(t.oldEnough([]*instance{parent})) == 0 {
+			continue
+		}
+		out = append(out, t.runaway(parent, copies, n[worst]))
+	}
+	return out
+}
+
+func (t *table) runaway(parent *instance, copies []*instance, most int) Finding {
+	t.byStart(copies)
+	latest := map[string]*instance{}
+	for _, in := range copies {
+		latest[in.identity] = in
+	}
+	c := claim{
+		rule: &runawayParent, severity: Warning, confidence: Likely, subjects: []*instance{parent}, mainOnly: true, others: copies, parent: parent,
+		key: fmt.Sprint(t.rootProc(parent).ID()),
+	}
+	var bytes int64
+	for _, in := range copies {
+		bytes += t.rss(in)
+		if latest[in.identity] != in {
+			c.onRequest = append(c.onRequest, in)
+			in.verdict, in.because = Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", runawayParent.ID, most, parent.name, t.mainProc(parent).PID)
+		}
+	}
+	c.onRequest = t.oldEnough(c.onRequest)
+	total := t.snap.Host.MemoryTotalBytes
+	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
+		c.severity = Error
+	}
+	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, t.mainProc(parent).PID, count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
+	c.evidence = append(c.evidence, t.agesOf(copies)...)
+	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
+	if total > 0 && bytes > 0 {
+		c.evidence = append(c.evidence, fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*float64(bytes)/float64(total)))
+	}
+	c.remedy = Remedy{
+		Summary: fmt.Sprintf("restart %s, which ends them all; then update it, and report that it keeps a server per session", parent.name),
+		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
+	}
+	if len(c.onRequest) > 0 {
+		c.remedy.Commands = append(c.remedy.Commands, reapLine(&runawayParent, t.youngest(c.onRequest), true))
+	}
+	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain runaway-parent")
+	return t.finding(c)
+}
+
+func nameAll(ins []*instance) string {
+	names := map[string]bool{}
+	for _, in := range ins {
+		names[in.name] = true
+	}
+	return listed(sortedKeys(names), 3)
+}

@@ -1,0 +1,282 @@
+package rules
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var spawnPerRequest = Rule{
+	ID:       "spawn-per-request",
+	Title:    "a living gateway keeps one server per request",
+	Severity: Error,
+	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request; else on request",
+	Why: "A gateway that starts a stdio server for each request, or for each session, and never ends it fills the memory while it looks healthy: " +
+		"it is alive, its servers have a living parent and an open stdin, and nothing is ever adopted. " +
+		"supergateway before 4 does so in its default mode (streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
+	Evidence: []string{
+		"several copies of one command directly below one gateway",
+		"their ages are spread: each came with a request of its own",
+		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
+	},
+	Wrong: []string{
+		"many requests that are being answered at this moment: the newest is always left out, and so is what is younger than half a minute",
+		"requests that run for a very long time: reap takes an age",
+		"a gateway in stateful mode whose sessions are all in use: a warning, ended only on request",
+	},
+	Remedy: []string{
+		"supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, which ends the server with its request",
+		"docker mcp gateway: update it, so that containers are used again; or start it with --long-lived",
+		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps old arguments and may keep old children",
+		"serve over Streamable HTTP directly where the server can: one process for all clients",
+	},
+}
+
+func init() { spawnPerRequest.check = findSpawned }
+
+const (
+	// inFlight is how old a server may be that is still at work on its one request.
+	inFlight = 30 * time.Second
+
+	// sessionIdle is how old the servers of sessions have to be before their number is suspicious.
+	sessionIdle = 10 * time.Minute
+)
+
+// mode is how a gateway is meant to use its servers.
+type mode struct {
+	perRequest bool // each server is for one request
+	proved     bool // and this is known from the gateway's kind, version and flags
+	atLeast    int  // so many left-over copies make a finding
+	idle       time.Duration
+	why        string // what the mode is read from
+}
+
+func (t *table) modeOf(gateway *instance) mode {
+	c := gateway.rec.Command
+	_, stateful := c.Flag("--stateful")
+	timeout, timed := c.Flag("--sessionTimeout")
+	switch gateway.name {
+	case "supergateway":
+		switch {
+		case len(c.Args) == 0: // its command line was cut, as pm2 does
+			return mode{atLeast: 5, idle: time.Minute, why: "its own flags cannot be seen (pm2 cuts a command line down to the script)"}
+		case !stateful && major(t.version(gateway)) >= 4:
+			return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
+		case !stateful:
+			return mode{perRequest: true, proved: true, atLeast: 2, idle: inFlight, why: "it runs without --stateful: each server is for one request and should end with it"}
+		case timed:
+			return mode{atLeast: 5, idle: max(sessionIdle, 2*milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
+		default:
+			return mode{atLeast: 5, idle: sessionIdle, why: "it runs with --stateful but without --sessionTimeout: a session that is not closed is kept" + forHowLong(t.version(gateway))}
+		}
+	case "docker mcp gateway":
+		if _, kept := c.Flag("--long-lived"); !kept {
+			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "it runs without --long-lived: a container is for one call"}
+		}
+	}
+	return mode{atLeast: 5, idle: sessionIdle, why: "one server per session is the most that it needs"}
+}
+
+func forHowLong(version string) string {
+	if major(version) >= 4 {
+		return " for 30 minutes"
+	}
+	return " for ever"
+}
+
+func major(version string) int {
+	n, _ := strconv.Atoi(strings.SplitN(version, ".", 2)[0])
+	return n
+}
+
+func milliseconds(s string) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > int(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func findSpawned(t *table) []Finding {
+	var out []Finding
+	for _, gateway := range t.with(RoleGateway) {
+		all := t.ownedServers(gateway)
+		if len(all) == 0 {
+			continue
+		}
+		t.byStart(all)
+		newest := all[len(all)-1]
+		copies := map[string][]*instance{}
+		for _, in := range all {
+			copies[in.identity] = append(copies[in.identity], in)
+		}
+		for _, identity := range sortedKeys(copies) {
+			if f, ok := t.spawned(gateway, identity, copies[identity], newest); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// ownedServers returns the servers whose owner is that instance and that no rule has explained.
+func (t *table) ownedServers(owner *instance) []*instance {
+	if owner.servers == 0 {
+		return nil
+	}
+	var out []*instance
+	for _, in := range t.with(RoleServer) {
+		if in.above == owner && in.verdict == "" && in.service == nil {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
+	m := t.modeOf(gateway)
+	var idle []*instance
+	for _, in := range copies {
+		if age, ok := t.age(in); ok && in != newest && age >= m.idle {
+			idle = append(idle, in)
+		}
+	}
+	if len(idle) < m.atLeast || !t.spread(idle, m) {
+		return Finding{}, false
+	}
+	idle = t.oldEnough(idle)
+	if len(idle) == 0 {
+		return Finding{}, false
+	}
+	c := claim{
+		rule: &spawnPerRequest, severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
+		key: fmt.Sprint(t.rootProc(gateway).ID(), identity),
+	}
+	if identity == newest.identity {
+		c.others = append(c.others, newest)
+	}
+	per := "per session"
+	if m.perRequest {
+		per = "per request"
+	}
+	switch {
+	case m.proved:
+		c.severity, c.confidence, c.safe = Error, Certain, idle
+	default:
+		c.onRequest = idle
+	}
+	var bytes int64
+	for _, in := range copies {
+		bytes += t.rss(in)
+	}
+	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, count(len(copies), "instance"), copies[0].name, Bytes(bytes))
+	c.evidence = append(t.agesOf(copies), "none of them has ended: "+m.why)
+	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
+	if identity == newest.identity {
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", t.mainProc(newest).PID))
+	}
+	c.remedy = t.spawnRemedy(gateway, m, idle)
+	return t.finding(c), true
+}
+
+// spread tells that the instances came one after another, and not all at once for a burst of
+// requests that may still be at work.
+func (t *table) spread(ins []*instance, m mode) bool {
+	if m.proved || len(ins) < 2 {
+		return true
+	}
+	return t.rootProc(ins[len(ins)-1]).Started.Sub(t.rootProc(ins[0]).Started) >= time.Minute
+}
+
+func (t *table) gatewayTitle(gateway *instance) string {
+	name := gateway.name
+	if v := t.version(gateway); v != "" {
+		name += " " + v
+	}
+	where := fmt.Sprintf("pid %d", t.mainProc(gateway).PID)
+	if port := t.port(gateway); port != "" {
+		where += ", port " + port
+	}
+	if gateway.service != nil {
+		where += ", started by " + gateway.service.Manager + " as " + gateway.service.Name
+	} else if gateway.owner.Kind == OwnerService {
+		where += ", started by " + gateway.owner.Name
+	}
+	return name + " (" + where + ")"
+}
+
+func (t *table) gatewayFacts(gateway *instance, copies int) []string {
+	var out []string
+	c := gateway.rec.Command
+	if gateway.name == "supergateway" && len(c.Args) > 0 && major(t.version(gateway)) < 4 {
+		var absent []string
+		for _, flag := range []string{"--stateful", "--sessionTimeout"} {
+			if _, ok := c.Flag(flag); !ok {
+				absent = append(absent, flag)
+			}
+		}
+		if len(absent) > 0 {
+			out = append(out, listed(absent, 2)+" "+be(len(absent), "is", "are")+" missing from its command line")
+		}
+	}
+	if n, ok := t.inbound(gateway); ok {
+		out = append(out, fmt.Sprintf("%s %s open to it, against %s", count(n, "connection"), be(n, "is", "are"), count(copies, "server")))
+	}
+	return out
+}
+
+// port is the port on which a gateway listens: seen, or told by its flags; else "".
+func (t *table) port(gateway *instance) string {
+	for _, l := range t.listen(gateway) {
+		if rest, ok := strings.CutPrefix(l, "tcp:"); ok {
+			_, port, _ := cutLast(rest, ":")
+			return port
+		}
+	}
+	port, _ := gateway.rec.Command.Flag("--port")
+	if _, err := strconv.Atoi(port); err != nil {
+		return ""
+	}
+	return port
+}
+
+// version is the version of the program that an instance runs: that of its installed package when
+// somebody looked, else the one that a launcher was told; "" when neither is known.
+func (t *table) version(in *instance) string {
+	if v := t.mainProc(in).Version; v != "" {
+		return v
+	}
+	for _, m := range in.members {
+		if rec := t.recs[m]; rec != nil && rec.Command.Version != "" && rec.Command.Version[0] >= '0' && rec.Command.Version[0] <= '9' {
+			return rec.Command.Version
+		}
+	}
+	return ""
+}
+
+func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance) Remedy {
+	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
+	pm2 := gateway.owner.Kind == OwnerService && strings.HasPrefix(gateway.owner.Name, "pm2")
+	switch gateway.name {
+	case "supergateway":
+		r.Summary = "add --stateful --sessionTimeout 60000 to its command line, or update to supergateway 4, which ends each server with its request"
+		if m.idle == sessionIdle && major(t.version(gateway)) >= 4 {
+			r.Summary = "give it a shorter --sessionTimeout"
+		}
+	case "docker mcp gateway":
+		r.Summary = "update the docker MCP plugin, which uses containers again, and restart the session that started the gateway"
+	}
+	if pm2 {
+		app := strings.TrimSpace(strings.TrimPrefix(gateway.owner.Name, "pm2"))
+		if app == "" {
+			app = "NAME"
+		}
+		r.Steps = append(r.Steps, "change args in the app's entry of the ecosystem file of pm2; a plain pm2 restart keeps the old arguments and the old children")
+		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
+	} else {
+		r.Steps = append(r.Steps, fmt.Sprintf("restart the gateway (pid %d) with the change: its servers end with it, unless they ignore the end of their stdin", t.mainProc(gateway).PID))
+	}
+	r.Commands = append(r.Commands, reapLine(&spawnPerRequest, t.youngest(idle), !m.proved), "mcpdoctor explain spawn-per-request")
+	return r
+}

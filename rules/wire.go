@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"slices"
+
+	"mcpdoctor/scan"
+)
+
+// wire is what is known of the other end of an instance's stdin: whether anybody can still talk
+// to the server.
+type wire uint8
+
+const (
+	unseen  wire = iota // nobody looked
+	refused             // somebody looked and was not let, or could not tell
+	unwired             // no pipe or socket at all: /dev/null, a terminal, a file
+	held                // somebody holds the other end
+	weak                // dead, but on a descriptor that may be something else (see [scan.Stdin])
+	dead                // nobody holds the other end
+)
+
+// wire returns what is known of an instance's stdin, and who holds its other end.
+//
+// Launchers and their server share one stdin, and a launcher that gives its child a pipe of its
+// own holds that pipe itself; so the outermost process that has a wire decides.
+func (t *table) wire(in *instance) (w wire, holders []int) {
+	for _, m := range in.members {
+		p, rec := t.forest.procs[m], t.recs[m]
+		if rec == nil || rec.Role == RoleHelper && in.role != RoleHelper {
+			continue
+		}
+		seen := wireOf(p)
+		if seen >= held {
+			return seen, p.Stdin.Holders
+		}
+		w = max(w, seen)
+	}
+	return w, nil
+}
+
+func wireOf(p *scan.Process) wire {
+	if p.Stdin == nil {
+		if slices.Contains(p.Unreadable, "stdin") {
+			return refused
+		}
+		return unseen
+	}
+	switch {
+	case p.Stdin.Type != scan.StdinPipe && p.Stdin.Type != scan.StdinSocket:
+		return unwired
+	case p.Stdin.Peer == scan.PeerOpen:
+		return held
+	case p.Stdin.Peer == scan.PeerClosed && p.Stdin.FD > 0:
+		return weak
+	case p.Stdin.Peer == scan.PeerClosed:
+		return dead
+	}
+	return refused
+}

@@ -1,0 +1,76 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+)
+
+var zombie = Rule{
+	ID:       "zombie",
+	Title:    "a client or gateway does not wait for its ended children",
+	Severity: Warning,
+	Reap:     "never: a zombie has ended already, and only its parent can clear it",
+	Why: "An ended process stays in the table as a zombie until its parent has waited for it (wait(2)). It holds no memory, but a PID; a parent that never waits " +
+		"uses them up, and shows that servers end without their client noticing. PID 1 of a container has to wait for processes that it did not start, and most programs do not.",
+	Evidence: []string{"two or more processes in state Z below one client, gateway or server"},
+	Wrong:    []string{"children that ended this very moment: a busy parent may need a second to wait for them"},
+	Remedy: []string{
+		"give the container an init that waits: docker run --init, init: true in compose, or tini or dumb-init as its entry point",
+		"restart the parent: its zombies then go to PID 1, which waits for them; then update it",
+	},
+}
+
+func init() { zombie.check = findZombies }
+
+// manyZombies is where zombies are no passing moment any more: one ended child may be waited for
+// in a moment, two at once seldom are.
+const manyZombies = 2
+
+func findZombies(t *table) []Finding {
+	below := map[*instance][]int32{}
+	for i, p := range t.forest.procs {
+		if p.State != "Z" || t.forest.parent[i] == none {
+			continue
+		}
+		if over := t.of[t.forest.parent[i]]; over != nil && over.role != RoleHelper {
+			below[over] = append(below[over], int32(i))
+		}
+	}
+	var out []Finding
+	for _, parent := range t.instances {
+		dead := slices.DeleteFunc(below[parent], func(node int32) bool {
+			p := t.proc(node)
+			return t.OlderThan > 0 && (p.Started.IsZero() || t.now.Sub(p.Started) < t.OlderThan)
+		})
+		if len(dead) >= manyZombies {
+			out = append(out, t.zombies(parent, dead))
+		}
+	}
+	return out
+}
+
+func (t *table) zombies(parent *instance, dead []int32) Finding {
+	pid := t.proc(t.forest.parent[dead[0]]).PID
+	var subjects []*instance
+	for _, node := range dead {
+		subjects = append(subjects, &instance{root: node, main: node, members: []int32{node}, verdict: Unknown})
+	}
+	c := claim{
+		rule: &zombie, severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
+		key:      fmt.Sprint(t.rootProc(parent).ID()),
+		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, count(len(dead), "ended child process")),
+		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
+		remedy: Remedy{
+			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.name, pid),
+			Steps:    []string{"update it; it should wait for each child that it started"},
+			Commands: []string{"mcpdoctor explain zombie"},
+		},
+	}
+	c.evidence = append(c.evidence, t.agesOf(subjects)...)
+	if pid == 1 {
+		c.evidence = append(c.evidence, "it is PID 1 and inherits what others leave behind, so not all of them need to have been MCP servers")
+		c.remedy.Summary = "give the container an init that waits for children; a kill does nothing to a zombie"
+		c.remedy.Steps = []string{"docker run --init, init: true in compose, or tini or dumb-init as the entry point"}
+	}
+	return t.finding(c)
+}
