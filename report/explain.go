@@ -1,0 +1,56 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"mcpdoctor/rules"
+)
+
+// Explain writes all that is known about one rule.
+func Explain(w io.Writer, r *rules.Rule, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p.line(p.s.bold.Render(r.ID) + ": " + r.Title)
+	p.line("")
+	for _, l := range wrap(r.Why, o.Width) {
+		p.line(l)
+	}
+	p.section("What it wants to see", r.Evidence)
+	p.section("When it may be wrong", r.Wrong)
+	p.section("What you can change", r.Remedy)
+	p.line("")
+	p.wrapped("level", string(r.Severity)+", unless the evidence says otherwise")
+	p.wrapped("reap", r.Reap)
+	return p.err
+}
+
+func (p *printer) section(title string, items []string) {
+	p.line("")
+	p.line(p.s.bold.Render(title))
+	for _, item := range items {
+		for i, l := range wrap(item, p.o.Width-4) {
+			p.line([]string{"  - ", "    "}[min(i, 1)] + l)
+		}
+	}
+}
+
+// RuleList writes one line for each rule.
+func RuleList(w io.Writer, all []*rules.Rule, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	t := table{head: []string{"ID", "LEVEL", "SAYS"}}
+	for _, r := range all {
+		t.row(r.ID, string(r.Severity), r.Title)
+	}
+	p.table(t)
+	return p.err
+}
+
+// RuleTable writes the rules as a table of Markdown, for the README.
+func RuleTable(all []*rules.Rule) string {
+	var b strings.Builder
+	b.WriteString("| rule | says | level | what may be ended |\n| --- | --- | --- | --- |\n")
+	for _, r := range all {
+		b.WriteString("| `" + r.ID + "` | " + r.Title + " | " + string(r.Severity) + " | " + r.Reap + " |\n")
+	}
+	return b.String()
+}

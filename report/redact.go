@@ -1,0 +1,328 @@
+package report
+
+import (
+	"strings"
+	"unicode"
+)
+
+// redacted stands where a secret was.
+const redacted = "***"
+
+// Redact takes the secrets out of a command line or any sentence that quotes one: the values of
+// options, variables, headers and JSON members whose name says that they are secret, passwords in
+// URLs, and words that have the form of a token whoever names them.
+func Redact(s string) string {
+	if !suspicious(s) {
+		return s
+	}
+	r := redactor{in: s}
+	r.run()
+	return r.out.String()
+}
+
+// RedactArgs does the same to an argument vector, where the value of an option may be the next
+// element, and keeps its length.
+func RedactArgs(args []string) []string {
+	out := make([]string, len(args))
+	hide := false
+	for i, a := range args {
+		switch {
+		case hide && !strings.HasPrefix(a, "-"):
+			out[i] = hideValue(a)
+			hide = false
+		default:
+			out[i] = Redact(a)
+			hide = secretOption(a)
+		}
+	}
+	return out
+}
+
+// secretOption tells that an argument is an option whose value comes next and is a secret.
+func secretOption(a string) bool {
+	return strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "= :") && secretName(strings.TrimLeft(a, "-"))
+}
+
+// hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}, @file.
+func hideValue(v string) string {
+	if strings.HasPrefix(v, "$") || v == "" {
+		return v
+	}
+	return redacted
+}
+
+// secretWords are the words of a name, cut at its humps, hyphens and underscores, that make its
+// value a secret.
+var secretWords = map[string]bool{
+	"token": true, "secret": true, "password": true, "passwd": true, "passphrase": true, "pwd": true, "pass": true, "credential": true,
+	"credentials": true, "apikey": true, "authorization": true, "auth": true, "bearer": true, "cookie": true, "pat": true, "jwt": true,
+	"signature": true, "sig": true, "sas": true, "dsn": true, "accesskey": true, "privatekey": true, "secretkey": true, "authtoken": true,
+	"accesstoken": true, "refreshtoken": true, "clientsecret": true, "tokens": true, "secrets": true, "webhook": true,
+}
+
+// keyWords make a secret of the word "key" behind them; a key alone may be that of a map.
+var keyWords = map[string]bool{
+	"api": true, "access": true, "secret": true, "private": true, "signing": true, "encryption": true, "auth": true, "license": true,
+	"service": true, "subscription": true, "account": true, "master": true, "shared": true, "admin": true, "app": true, "ssh": true,
+}
+
+// notSecret are names that look like secrets and are settings.
+var notSecret = map[string]bool{
+	"auth-mode": true, "auth-type": true, "auth-method": true, "auth-server": true, "auth-url": true, "token-url": true, "max-tokens": true,
+	"oauth-port": true, "token-limit": true, "auth-port": true, "auth-timeout": true, "no-auth": true, "key-file": true,
+}
+
+// secretName tells that the value of something with this name is a secret.
+func secretName(name string) bool {
+	words := splitName(name)
+	if len(words) == 0 || notSecret[strings.Join(words, "-")] {
+		return false
+	}
+	for i, w := range words {
+		if secretWords[w] {
+			return true
+		}
+		if w == "key" && (len(words) == 1 || i > 0 && (keyWords[words[i-1]] || isUpper(name))) {
+			return true
+		}
+	}
+	return false
+}
+
+func isUpper(s string) bool { return s == strings.ToUpper(s) }
+
+// splitName cuts "X-Api-Key", "apiKey", "API_KEY" into "api", "key" (and "x").
+func splitName(name string) []string {
+	if len(name) > 64 {
+		return nil
+	}
+	var words []string
+	start := -1
+	flush := func(end int) {
+		if start >= 0 {
+			words = append(words, strings.ToLower(name[start:end]))
+		}
+		start = -1
+	}
+	lower := false
+	for i, r := range name {
+		switch {
+		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
+			flush(i)
+			lower = false
+		case unicode.IsUpper(r) && lower:
+			flush(i)
+			start, lower = i, false
+		default:
+			if start < 0 {
+				start = i
+			}
+			lower = unicode.IsLower(r)
+		}
+	}
+	flush(len(name))
+	return words
+}
+
+// suspicious is a cheap look whether a string can hold a secret at all.
+func suspicious(s string) bool {
+	run := 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '=' || c == ':' || c == '@':
+			return true
+		case c == '-' && i+1 < len(s) && (i == 0 || s[i-1] == ' '):
+			return true
+		case tokenByte(c):
+			if run++; run >= shortToken {
+				return true
+			}
+		default:
+			run = 0
+		}
+	}
+	return false
+}
+
+// redactor walks once over a string, piece by piece: a name, what joins it to a value, the value.
+type redactor struct {
+	in  string
+	out strings.Builder
+}
+
+func (r *redactor) run() {
+	in := r.in
+	for i := 0; i < len(in); {
+		if !nameByte(in[i]) {
+			r.out.WriteByte(in[i])
+			i++
+			continue
+		}
+		end := i
+		for end < len(in) && nameByte(in[end]) {
+			end++
+		}
+		word := in[i:end]
+		option := strings.HasPrefix(word, "-")
+		name := strings.TrimLeft(word, "-")
+		value, joined := r.valueAfter(end, option)
+		switch {
+		case joined == "://":
+			r.out.WriteString(word)
+			i = r.url(end)
+			continue
+		case value >= 0 && secretName(name):
+			r.out.WriteString(word)
+			r.out.WriteString(in[end:value])
+			i = r.hide(value, joined)
+			continue
+		case tokenForm(word):
+			r.out.WriteString(redacted)
+		default:
+			r.out.WriteString(word)
+		}
+		i = end
+	}
+}
+
+// valueAfter finds where the value of a name begins that ends at "at": behind "=", ":" or ": ",
+// with quotes in between in JSON, or, for an option, behind spaces. It returns -1 for no value.
+func (r *redactor) valueAfter(at int, option bool) (start int, joined string) {
+	in := r.in
+	if strings.HasPrefix(in[at:], "://") {
+		return -1, "://"
+	}
+	i := at
+	for i < len(in) && (in[i] == '"' || in[i] == '\'' || in[i] == '\\') { // "token\":\"..."
+		i++
+	}
+	if i < len(in) && (in[i] == '=' || in[i] == ':') {
+		sign := in[i]
+		i++
+		for sign == ':' && i < len(in) && in[i] == ' ' {
+			i++
+		}
+		for i < len(in) && (in[i] == '"' || in[i] == '\'' || in[i] == '\\') {
+			i++
+		}
+		if i < len(in) && in[i] != ' ' {
+			return i, string(sign)
+		}
+		return -1, ""
+	}
+	if option && i == at && i < len(in) && in[i] == ' ' {
+		for i < len(in) && in[i] == ' ' {
+			i++
+		}
+		if i < len(in) && in[i] == '\'' || i < len(in) && in[i] == '"' {
+			i++
+		}
+		if i < len(in) && in[i] != '-' {
+			return i, " "
+		}
+	}
+	return -1, ""
+}
+
+// hide writes the mark instead of the value that begins at "at", and returns where it ends. The
+// value of a header goes on behind its scheme: "Authorization: Bearer abc".
+func (r *redactor) hide(at int, joined string) int {
+	in := r.in
+	if in[at] == '$' { // a reference to a variable tells nothing
+		return at
+	}
+	if joined == ":" {
+		for _, scheme := range []string{"Bearer ", "Basic ", "Token ", "bearer ", "basic ", "token ", "ApiKey ", "Digest "} {
+			if strings.HasPrefix(in[at:], scheme) {
+				r.out.WriteString(scheme)
+				at += len(scheme)
+				break
+			}
+		}
+	}
+	end := at
+	for end < len(in) && !strings.ContainsRune(" \"'&,;\n\t\\", rune(in[end])) {
+		end++
+	}
+	r.out.WriteString(redacted)
+	return end
+}
+
+// url writes a URL's "://" and host, without a password before the "@".
+func (r *redactor) url(at int) int {
+	in := r.in
+	r.out.WriteString("://")
+	at += len("://")
+	end := at
+	for end < len(in) && !strings.ContainsRune(" \"'/?#\n\t", rune(in[end])) {
+		end++
+	}
+	authority := in[at:end]
+	// A password may hold a slash or an "@" of its own, so look for the last "@" of the word.
+	word := end
+	for word < len(in) && !strings.ContainsRune(" \"'\n\t", rune(in[word])) {
+		word++
+	}
+	if i := strings.LastIndexByte(in[at:word], '@'); i >= 0 && (i > len(authority) || strings.ContainsRune(authority, '@')) && strings.ContainsRune(in[at:at+i], ':') {
+		user, _, _ := strings.Cut(in[at:at+i], ":")
+		r.out.WriteString(user + ":" + redacted + "@")
+		return at + i + 1
+	}
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 && tokenForm(authority[:i]) {
+		r.out.WriteString(redacted + "@")
+		return at + i + 1
+	}
+	return at
+}
+
+func nameByte(c byte) bool { return tokenByte(c) || c == '.' }
+
+func tokenByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+const (
+	shortToken = 16 // the shortest tokens that are known by their beginning
+	longToken  = 32 // from here on letters of both cases mixed with digits are no word
+)
+
+// tokenPrefixes are how the keys of well-known services begin.
+var tokenPrefixes = []string{
+	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "sk_test_", "rk_live_", "pk_live_", "xoxb-", "xoxp-",
+	"xoxa-", "xoxe-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "hf_", "npm_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "ntn_", "secret_",
+	"figd_", "tvly-", "fc-", "pplx-", "gsk_", "xai-", "r8_", "sbp_", "phc_", "phx_", "SG.", "rnd_", "vercel_", "napi_", "ATATT", "dckr_pat_", "key-",
+}
+
+// tokenForm tells that a word looks like a token by itself.
+func tokenForm(w string) bool {
+	if len(w) < shortToken {
+		return false
+	}
+	for _, p := range tokenPrefixes {
+		if strings.HasPrefix(w, p) && digits(w) > 0 {
+			return true
+		}
+	}
+	if len(w) < longToken || strings.ContainsRune(w, '.') && !strings.HasPrefix(w, "eyJ") {
+		return false
+	}
+	upper, lower := 0, 0
+	for i := range len(w) {
+		switch c := w[i]; {
+		case c >= 'A' && c <= 'Z':
+			upper++
+		case c >= 'a' && c <= 'z':
+			lower++
+		}
+	}
+	return upper >= 2 && lower >= 2 && digits(w) >= 2
+}
+
+func digits(w string) (n int) {
+	for i := range len(w) {
+		if w[i] >= '0' && w[i] <= '9' {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"mcpdoctor/rules"
+)
+
+// Options are how a text is to look.
+type Options struct {
+	Width   int  // of the terminal, in cells; 0 for no terminal: nothing is wrapped or cut to fit
+	Color   bool // whether escape codes may be used
+	Verbose bool // every process of a finding, and every server with the reason why it is kept
+}
+
+// Text writes a report for people: what is wrong first, each finding with its evidence, its
+// processes and its remedy, and a calm line when nothing is.
+func Text(w io.Writer, r *rules.Report, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	r = clean(r)
+	p.summary(r)
+	for _, f := range r.Findings {
+		p.finding(f)
+	}
+	if o.Verbose {
+		p.servers(r)
+	}
+	p.problems(r)
+	return p.err
+}
+
+// printer writes lines and keeps the first error, so that no caller has to look at each.
+type printer struct {
+	w   io.Writer
+	o   Options
+	s   styles
+	err error
+}
+
+func (p *printer) line(s string) {
+	if p.err == nil {
+		_, p.err = io.WriteString(p.w, strings.TrimRight(s, " ")+"\n")
+	}
+}
+
+// wrapped writes a text behind a label, and goes on below the text's beginning.
+func (p *printer) wrapped(label, text string) {
+	const column = 8
+	indent := strings.Repeat(" ", column)
+	head := p.s.dim.Render(label) + indent[min(len(label), column-1):]
+	for i, l := range wrap(text, p.o.Width-column) {
+		if i == 0 {
+			p.line(head + l)
+		} else {
+			p.line(indent + l)
+		}
+	}
+}
+
+// wrap cuts a text into lines of at most so many cells, at spaces. Words that are longer stay
+// whole, so that a path can still be copied.
+func wrap(text string, width int) []string {
+	const least = 30 // narrower columns are worse to read than lines that run over
+	if width < least {
+		if width > -8 { // a real, but very narrow terminal
+			width = least
+		} else {
+			return []string{text}
+		}
+	}
+	var lines []string
+	line, cells := "", 0
+	for _, word := range strings.Fields(text) {
+		n := lipgloss.Width(word)
+		if line != "" && cells+1+n > width {
+			lines = append(lines, line)
+			line, cells = "", 0
+		}
+		if line != "" {
+			line, cells = line+" ", cells+1
+		}
+		line, cells = line+word, cells+n
+	}
+	return append(lines, line)
+}
+
+func (p *printer) summary(r *rules.Report) {
+	s := r.Summary
+	switch {
+	case len(r.Findings) > 0:
+		p.line(p.headline(r))
+	case s.Servers+s.Gateways == 0:
+		p.line(p.s.good.Render("No leaks.") + " No MCP servers are running here.")
+	default:
+		p.line(p.s.good.Render("No leaks.") + " Every MCP server that was recognised has an owner, or a reason to be there.")
+	}
+	line := fmt.Sprintf("%s, %s, %s; %s RSS", plural(s.Servers, "server"), plural(s.Gateways, "gateway"), plural(s.Clients, "client"), rules.Bytes(s.RSSBytes))
+	if s.SwapBytes > 0 {
+		line += ", " + rules.Bytes(s.SwapBytes) + " swap"
+	}
+	line += fmt.Sprintf(" (of %s)", plural(s.Processes, "process"))
+	p.line(p.s.dim.Render(line))
+}
+
+// headline is what a worried person needs first: how much can be had back, and from how many.
+func (p *printer) headline(r *rules.Report) string {
+	c := r.Summary.Findings
+	var parts []string
+	if c.Error > 0 {
+		parts = append(parts, p.s.err.Render(plural(c.Error, "leak")))
+	}
+	if c.Warning > 0 {
+		parts = append(parts, p.s.warn.Render(plural(c.Warning, "warning")))
+	}
+	if c.Info > 0 {
+		parts = append(parts, p.s.info.Render(plural(c.Info, "note")))
+	}
+	line := strings.Join(parts, ", ") + ". "
+	if n := r.Summary.Reapable; n.Processes > 0 {
+		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", plural(n.Instances, "instance"), plural(n.Processes, "process"), rules.Bytes(n.RSSBytes)))
+	}
+	return line + "Nothing is to be ended without a look at it first."
+}
+
+func (p *printer) finding(f rules.Finding) {
+	p.line("")
+	style := map[rules.Severity]lipgloss.Style{rules.Error: p.s.err, rules.Warning: p.s.warn, rules.Info: p.s.info}[f.Severity]
+	label := strings.ToUpper(string(f.Severity))
+	for i, l := range wrap(f.Title, p.o.Width-len(label)-1) {
+		if i == 0 {
+			p.line(style.Render(label) + " " + p.s.bold.Render(l))
+		} else {
+			p.line(strings.Repeat(" ", len(label)+1) + p.s.bold.Render(l))
+		}
+	}
+	p.wrapped("rule", fmt.Sprintf("%s, %s", f.Rule, f.Confidence))
+	for i, e := range f.Evidence {
+		p.wrapped(first(i, "why"), e)
+	}
+	p.tree(f)
+	p.wrapped("fix", f.Remedy.Summary)
+	for _, s := range f.Remedy.Steps {
+		p.wrapped("", s)
+	}
+	for i, c := range f.Remedy.Commands {
+		p.line(p.s.dim.Render(first(i, "run")) + strings.Repeat(" ", 8-len(first(i, "run"))) + c)
+	}
+}
+
+func first(i int, label string) string {
+	if i == 0 {
+		return label
+	}
+	return ""
+}
+
+func (p *printer) servers(r *rules.Report) {
+	if len(r.Servers) == 0 {
+		return
+	}
+	p.line("")
+	p.line(p.s.bold.Render("All servers"))
+	t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
+	for _, s := range r.Servers {
+		t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, s.Because)
+	}
+	p.table(t)
+	for _, list := range []struct {
+		title string
+		of    []rules.Owning
+	}{{"Gateways", r.Gateways}, {"Clients", r.Clients}} {
+		if len(list.of) == 0 {
+			continue
+		}
+		p.line("")
+		p.line(p.s.bold.Render(list.title))
+		t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
+		for _, o := range list.of {
+			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), rules.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")))
+		}
+		p.table(t)
+	}
+}
+
+func (p *printer) problems(r *rules.Report) {
+	if n := r.Summary.Unreadable; n > 0 {
+		p.line("")
+		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", plural(n, "process")))
+	}
+	for _, s := range r.Problems {
+		p.wrapped("note", s)
+	}
+}
+
+// age returns "-" for a process whose start is not known, as opposed to one just begun.
+func age(seconds int64, started time.Time) string {
+	if started.IsZero() {
+		return "-"
+	}
+	return rules.Age(time.Duration(seconds) * time.Second)
+}
+
+func plural(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "s"):
+		return fmt.Sprintf("%d %ses", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
