@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mcpdoctor/rules"
+)
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value string
+	of    []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return strings.Join(c.of, "|") }
+
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.of, s) {
+		return fmt.Errorf("it is one of %s", strings.Join(c.of, ", "))
+	}
+	c.value = s
+	return nil
+}
+
+// span is a flag that takes a length of time as people write it: 90s, 10m, 1h30m, 2d.
+type span struct{ time.Duration }
+
+func (s *span) Type() string { return "duration" }
+
+func (s *span) Set(text string) error {
+	rest := text
+	var days time.Duration
+	if d, after, ok := strings.Cut(text, "d"); ok {
+		n, err := strconv.ParseUint(d, 10, 16)
+		if err != nil {
+			return fmt.Errorf("it is a length of time such as 90s, 10m, 1h30m or 2d")
+		}
+		days, rest = time.Duration(n)*24*time.Hour, after
+	}
+	var d time.Duration
+	if rest != "" || days == 0 {
+		var err error
+		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
+			return fmt.Errorf("it is a length of time such as 90s, 10m, 1h30m or 2d")
+		}
+	}
+	s.Duration = days + d
+	return nil
+}
+
+// ruleIDs is a flag that names rules, once or several times.
+type ruleIDs struct{ ids []string }
+
+func (r *ruleIDs) String() string { return strings.Join(r.ids, ",") }
+func (r *ruleIDs) Type() string   { return "rule" }
+
+func (r *ruleIDs) Set(id string) error {
+	if rules.Lookup(id) == nil {
+		return fmt.Errorf("no such rule; there are %s", strings.Join(allIDs(), ", "))
+	}
+	if !slices.Contains(r.ids, id) {
+		r.ids = append(r.ids, id)
+	}
+	return nil
+}
+
+func allIDs() []string {
+	var ids []string
+	for _, r := range rules.Rules() {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// completeRules offers the IDs with their titles to the shell.
+func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, r := range rules.Rules() {
+		out = append(out, r.ID+"\t"+r.Title)
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// offer lets the shell complete a flag from a few words.
+func offer(c *cobra.Command, flag string, words []string) {
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that does not exist
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes, which are those of the package comment.
+const (
+	exitClean    = 0
+	exitFindings = 1
+	exitTrouble  = 2
+)
+
+// errFound says that the scan itself succeeded and found something.
+var errFound = errors.New("findings")
+
+// run is the whole command: arguments in, exit code out.
+func run(ctx context.Context, args []string, w *world) int {
+	root := newRoot(w)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitClean
+	case errors.Is(err, errFound):
+		return exitFindings
+	}
+	// An error from before a verb began to run is one of usage.
+	var p *problem
+	if !errors.As(err, &p) && !started(cmd) {
+		err = &problem{what: usageWords(err), hint: fmt.Sprintf("%s --help shows what it takes", cmd.CommandPath())}
+	}
+	w.say(err)
+	return exitTrouble
+}
+
+// usageWords brings cobra's messages into the form of ours.
+func usageWords(err error) string {
+	words, _, _ := strings.Cut(err.Error(), "\n")
+	words = strings.TrimSuffix(words, fmt.Sprintf(" for %q", "mcpdoctor"))
+	return words
+}
+
+// ran marks a command whose flags and arguments were accepted.
+const ran = "mcpdoctor/ran"
+
+func started(cmd *cobra.Command) bool { return cmd.Annotations[ran] != "" }
+
+// verb makes a command whose errors after its start are no usage errors.
+func verb(c *cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Annotations == nil {
+			cmd.Annotations = map[string]string{}
+		}
+		cmd.Annotations[ran] = "yes"
+		return do(cmd.Context(), args)
+	}
+	return c
+}
+
+func newRoot(w *world) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mcpdoctor",
+		Short: "Find leaked MCP server processes and what made them leak",
+		Long: "mcpdoctor walks the process table, recognises MCP clients, gateways and servers, and says which servers\n" +
+			"nobody will ever use again, what made them leak, and what to change so that it does not come back.",
+		Example:       "  mcpdoctor scan\n  mcpdoctor explain spawn-per-request\n  mcpdoctor snapshot --out before.json",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(w.in)
+	root.SetOut(w.out)
+	root.SetErr(w.err)
+	root.SetVersionTemplate("mcpdoctor {{.Version}}\n")
+	root.AddCommand(newScan(w), newSnapshot(w), newExplain(w), newRules(w), newVersion(w))
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+func newVersion(w *world) *cobra.Command {
+	return verb(&cobra.Command{
+		Use: "version", Short: "Print the version", Example: "  mcpdoctor version", Args: cobra.NoArgs,
+	}, func(context.Context, []string) error {
+		_, err := io.WriteString(w.out, "mcpdoctor "+version()+"\n")
+		return err
+	})
+}

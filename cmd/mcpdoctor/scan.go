@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mcpdoctor/report"
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+type scanOptions struct {
+	json      bool
+	from      string
+	baseline  string
+	rules     ruleIDs
+	failOn    choice
+	color     choice
+	olderThan span
+	verbose   bool
+	all       bool
+}
+
+func newScan(w *world) *cobra.Command {
+	o := &scanOptions{
+		failOn: choice{value: "warning", of: []string{"info", "warning", "error", "never"}},
+		color:  choice{value: "auto", of: []string{"auto", "always", "never"}},
+	}
+	c := verb(&cobra.Command{
+		Use:   "scan",
+		Short: "Look at the processes and say what leaked",
+		Long: "scan looks at the process table, or at one that was saved, and prints what leaked: with the evidence, the\n" +
+			"processes and what to do. It ends nothing.\n\n" +
+			"Exit code: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or no view of the processes.",
+		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps auxww | mcpdoctor scan --from -",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
+	f := c.Flags()
+	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+	f.StringVar(&o.from, "from", "", "judge a saved snapshot, or the text of ps, from this `file` (- for stdin)")
+	f.StringVar(&o.baseline, "baseline", "", "compare with an earlier snapshot from this `file`")
+	f.Var(&o.rules, "rule", "print only the findings of this rule (may be repeated)")
+	f.Var(&o.failOn, "fail-on", "the least severity for exit code 1")
+	f.Var(&o.olderThan, "older-than", "leave out what is younger, as reap does")
+	f.Var(&o.color, "color", "when to use colour")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every process, and every server with the reason why it is kept")
+	f.BoolVar(&o.all, "all", false, "the same as -v")
+	offer(c, "fail-on", o.failOn.of)
+	offer(c, "color", o.color.of)
+	_ = c.RegisterFlagCompletionFunc("rule", completeRules)
+	return c
+}
+
+func (o *scanOptions) run(ctx context.Context, w *world) error {
+	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration}
+	if o.baseline != "" {
+		var err error
+		if judge.Baseline, err = w.read(o.baseline); err != nil {
+			return err
+		}
+	}
+	var seen *rules.Recognised
+	if o.from != "" {
+		snap, err := w.read(o.from)
+		if err != nil {
+			return err
+		}
+		seen = rules.Recognise(snap)
+	} else {
+		var err error
+		if _, seen, judge.Settled, err = w.look(ctx, w); err != nil {
+			return err
+		}
+	}
+	r := seen.Judge(judge)
+	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
+	var err error
+	if o.json {
+		err = report.JSON(w.out, r)
+	} else {
+		err = report.Text(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Verbose: o.verbose || o.all})
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the report: %w", err)
+	}
+	if o.fails(r) {
+		return errFound
+	}
+	return nil
+}
+
+// fails tells that something was found that is at least as severe as asked for.
+func (o *scanOptions) fails(r *rules.Report) bool {
+	if o.failOn.value == "never" {
+		return false
+	}
+	for _, f := range r.Findings {
+		if f.Severity.Rank() >= rules.Severity(o.failOn.value).Rank() {
+			return true
+		}
+	}
+	return false
+}
+
+// read reads a snapshot, or text of ps, from a file or from stdin.
+func (w *world) read(name string) (*scan.Snapshot, error) {
+	var in io.Reader = w.in
+	shown := "stdin"
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &problem{what: "cannot read the snapshot: " + err.Error(), hint: "mcpdoctor snapshot --out FILE makes one"}
+		}
+		defer f.Close()
+		in, shown = f, name
+	}
+	s, err := scan.Read(in, w.now())
+	if err != nil {
+		return nil, &problem{what: shown + ": " + err.Error(), hint: "it may be a snapshot of mcpdoctor, or the text of ps with its header line"}
+	}
+	return s, nil
+}
+
+// lookLive looks at this machine: everybody cheaply, then closer at those who have to do with MCP.
+// It tells whether what it saw of stdin was seen twice.
+func lookLive(ctx context.Context, w *world) (*scan.Snapshot, *rules.Recognised, bool, error) {
+	snap, err := scan.Take(ctx, scan.Options{Now: w.now()})
+	if err != nil {
+		return nil, nil, false, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
+	}
+	seen := rules.Recognise(snap)
+	scan.Examine(ctx, snap, seen.Look(), scan.ExamineOptions{})
+	return snap, seen, false, nil
+}
