@@ -30,35 +30,46 @@ func openAt(dir int, path string, flags int) (int, error) {
 	}
 }
 
-// readAt reads the file at a path below the directory dir. It reads into buf, which it lengthens
-// as long as the file goes on, up to max bytes, and returns the buffer and what was read of it. A
-// file that is shorter than the buffer costs one read: procfs fills what it is given.
-func readAt(dir int, path string, buf []byte, max int) (newBuf, content []byte, err error) {
-	fd, err := openAt(dir, path, unix.O_RDONLY)
+// A reader reads whole small files into a buffer that it uses again.
+type reader struct {
+	root int // the descriptor that paths are relative to
+	buf  []byte
+}
+
+// read returns the content of the file at path, up to max bytes; it is good until the next read. If
+// info is not nil, it is filled with fstat(2). A file that is shorter than the buffer costs one
+// read(2), since procfs fills what it is given; the buffer grows for those that are longer.
+func (r *reader) read(path string, max int, info *unix.Stat_t) ([]byte, error) {
+	fd, err := openAt(r.root, path, unix.O_RDONLY)
 	if err != nil {
-		return buf, nil, err
+		return nil, err
 	}
 	defer unix.Close(fd)
-	n := 0
-	for {
-		m, err := unix.Read(fd, buf[n:])
-		switch {
-		case err == unix.EINTR:
+	if info != nil {
+		if err := unix.Fstat(fd, info); err != nil {
+			return nil, err
+		}
+	}
+	for n := 0; ; {
+		m, err := unix.Read(fd, r.buf[n:])
+		if err == unix.EINTR {
 			continue
-		case err != nil:
-			return buf, nil, err
+		}
+		if err != nil {
+			return nil, err
 		}
 		n += m
-		if m == 0 || n < len(buf) || n >= max {
-			return buf, buf[:n], nil
+		if m == 0 || n < len(r.buf) || n >= max {
+			return r.buf[:n], nil
 		}
-		buf = append(buf, make([]byte, min(len(buf), max-n))...)
+		r.buf = append(r.buf, make([]byte, min(len(r.buf), max-n))...)
 	}
 }
 
-// readSmall reads one file about the host; it is empty when it cannot be read.
+// readSmall reads one file about the host below root; it is empty when it cannot be read.
 func readSmall(root int, path string) []byte {
-	_, content, err := readAt(root, path, make([]byte, 8<<10), 1<<20)
+	r := reader{root: root, buf: make([]byte, 8<<10)}
+	content, err := r.read(path, 1<<20, nil)
 	if err != nil {
 		return nil
 	}

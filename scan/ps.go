@@ -2,9 +2,95 @@ package scan
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
+// psCure is the command whose output loses least.
+const psCure = "ps -eo pid,ppid,etimes,rss,args"
+
+// readPS reads the output of ps(1) as people paste it: with any columns in any order, as long as
+// the header line is there; with the tree drawn by --forest; between Markdown fences, quoted, with
+// the prompt and the command above it. What the columns do not tell is unknown, not guessed:
+//
+//   - without PPID the parent is [UnknownPPID], except where the drawn tree shows it;
+//   - Started comes from ELAPSED, by which a process is that much older than now, or from lstart;
+//     a START or STIME like "10:32" or "Sep01" is too coarse and is not used;
+//   - %CPU is taken as ps says it: the lifetime's average on Linux, that of the last minute on macOS;
+//   - a command in brackets, which ps shows where there is no command line, is the Name;
+//   - the system is told by what only one has: launchd, "??" for no terminal and paths below
+//     /Applications and /System on macOS; kthreadd, systemd and "?" on Linux.
+//
+// What was unknown, and lines that could not be read, are in Problems.
 func readPS(text string, now time.Time) (*Snapshot, error) {
-	return nil, errors.New("neither a snapshot nor the output of ps")
+	s := &Snapshot{Schema: Schema, Kind: Kind, Taken: now, Processes: []Process{}}
+	var (
+		columns  psColumns
+		forest   psForest
+		system   psSystem
+		seen     = make(map[int]bool)
+		twice    []int
+		badLines []int
+		number   int
+	)
+	for line := range strings.Lines(text) {
+		number++
+		line = psUnquote(line)
+		if line == "" {
+			continue
+		}
+		if c, ok := psHeader(line); ok {
+			columns, forest = c, psForest{}
+			continue
+		}
+		if columns.names == nil {
+			continue // a prompt, prose
+		}
+		p, ok := columns.parse(line, now)
+		if !ok {
+			badLines = append(badLines, number)
+			continue
+		}
+		if seen[p.PID] {
+			twice = append(twice, p.PID)
+			continue
+		}
+		seen[p.PID] = true
+		forest.plant(&p, columns.at[columns.command])
+		system.see(&p)
+		p.tidy(columns.whole)
+		s.Processes = append(s.Processes, p.Process)
+	}
+	if columns.names == nil {
+		return nil, fmt.Errorf("neither a snapshot nor the output of ps with its header line; paste all that is printed by: %s", psCure)
+	}
+	if len(s.Processes) == 0 {
+		return nil, errors.New("a header of ps, but no line below it is a process")
+	}
+	s.Host.OS = system.name()
+	s.sort()
+
+	if !columns.has("PPID") {
+		s.problem("the text has no PPID column: parents are unknown, and orphans cannot be judged; take it with: %s", psCure)
+	}
+	if !columns.has("ELAPSED") && !slices.ContainsFunc(s.Processes, func(p Process) bool { return !p.Started.IsZero() }) {
+		s.problem("the text has no ELAPSED column: ages are unknown; take it with: %s", psCure)
+	}
+	if !columns.has("RSS") {
+		s.problem("the text has no RSS column: memory is unknown")
+	}
+	if !columns.whole {
+		s.problem("the text has the names of programs only, not their arguments: few can be recognised; take it with: %s", psCure)
+	}
+	if len(twice) > 0 {
+		s.problem("%s stand more than once: the first counts", pidList(slices.Compact(slices.Sorted(slices.Values(twice)))))
+	}
+	if n := len(badLines); n == 1 {
+		s.problem("line %d is not a process and was left out", badLines[0])
+	} else if n > 1 {
+		s.problem("%d lines are not processes and were left out, the first is line %d", n, badLines[0])
+	}
+	return s, nil
 }

@@ -176,7 +176,7 @@ func argsLen(args []string) int {
 // A worker reads one process after the other.
 type worker struct {
 	t     *table
-	buf   []byte
+	file  reader
 	names map[string]string // names repeat; each is made once
 	args  []string          // room for argument vectors
 
@@ -189,7 +189,7 @@ type worker struct {
 }
 
 func newWorker(t *table) *worker {
-	return &worker{t: t, buf: make([]byte, 8<<10), names: make(map[string]string)}
+	return &worker{t: t, file: reader{root: t.root, buf: make([]byte, 8<<10)}, names: make(map[string]string)}
 }
 
 // run works until all is read, or until the watchdog has given the worker up while it was inside a
@@ -214,13 +214,8 @@ func (w *worker) read(i int) bool {
 	if !w.save(i, &p) {
 		return false
 	}
-	// All is read below one descriptor of the directory: if the process ends and its PID is used
-	// again, the reads fail instead of mixing two processes.
-	dir, err := openAt(w.t.root, strconv.Itoa(p.PID), unix.O_PATH|unix.O_DIRECTORY)
-	if err == nil {
-		defer unix.Close(dir)
-		err = w.readStat(dir, &p, &w.t.numbers[i])
-	}
+	dir := strconv.Itoa(p.PID)
+	err := w.readStat(dir, &p, &w.t.numbers[i])
 	switch {
 	case gone(err):
 		return w.save(i, &Process{})
@@ -252,21 +247,12 @@ func unread(pid int) Process {
 	return Process{PID: pid, PPID: UnknownPPID, Unreadable: beforeStat}
 }
 
-// readStat reads the owner and /proc/PID/stat. It leaves the arguments unreadable, unless the
-// process has none: the kernel's own threads and the dead.
-func (w *worker) readStat(dir int, p *Process, n *numbers) error {
-	// The directory always belongs to the process's user. The files in it belong to root when
-	// the process may not be dumped.
-	var owner unix.Stat_t
-	if err := unix.Fstat(dir, &owner); err != nil {
-		return err
-	}
-	n.uid = int(owner.Uid)
-	p.UID = &n.uid
-
-	var content []byte
-	var err error
-	if w.buf, content, err = readAt(dir, "stat", w.buf, 64<<10); err != nil {
+// readStat reads dir/stat and the owner. It leaves the arguments unreadable, unless the process has
+// none: the kernel's own threads and the dead.
+func (w *worker) readStat(dir string, p *Process, n *numbers) error {
+	var file unix.Stat_t
+	content, err := w.file.read(dir+"/stat", 64<<10, &file)
+	if err != nil {
 		return err
 	}
 	st, err := parseStat(content)
@@ -287,6 +273,16 @@ func (w *worker) readStat(dir int, p *Process, n *numbers) error {
 	n.cpu = float64(st.cpu) / ticksPerSecond
 	p.RSSBytes, p.CPUSeconds = &n.rss, &n.cpu
 
+	// The file belongs to the process's user, but to root when the process may not be dumped;
+	// then only the directory tells.
+	if file.Uid == 0 && st.flags&kernelThread == 0 {
+		if err := unix.Fstatat(w.t.root, dir, &file, 0); err != nil {
+			return err
+		}
+	}
+	n.uid = int(file.Uid)
+	p.UID = &n.uid
+
 	p.Unreadable = beforeArgs
 	if st.flags&kernelThread != 0 || st.state == 'Z' || st.state == 'X' {
 		p.Unreadable = nil
@@ -294,12 +290,11 @@ func (w *worker) readStat(dir int, p *Process, n *numbers) error {
 	return nil
 }
 
-// readArgs reads /proc/PID/cmdline. The arguments of one process share one string, and the vectors
-// of many one array.
-func (w *worker) readArgs(dir int, p *Process) error {
-	var content []byte
-	var err error
-	if w.buf, content, err = readAt(dir, "cmdline", w.buf, maxCmdline); err != nil {
+// readArgs reads dir/cmdline. The arguments of one process share one string, and the vectors of
+// many one array.
+func (w *worker) readArgs(dir string, p *Process) error {
+	content, err := w.file.read(dir+"/cmdline", maxCmdline, nil)
+	if err != nil {
 		return err
 	}
 	if need := bytes.Count(content, []byte{0}) + 1; need > cap(w.args)-len(w.args) {
