@@ -12,7 +12,7 @@ func Explain(w io.Writer, r *rules.Rule, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	p.line(p.s.bold.Render(r.ID) + ": " + r.Title)
 	p.line("")
-	for _, l := range wrap(r.Why, o.Width) {
+	for _, l := range p.wrap(r.Why, 0) {
 		p.line(l)
 	}
 	p.section("What it wants to see", r.Evidence)
@@ -28,7 +28,7 @@ func (p *printer) section(title string, items []string) {
 	p.line("")
 	p.line(p.s.bold.Render(title))
 	for _, item := range items {
-		for i, l := range wrap(item, p.o.Width-4) {
+		for i, l := range p.wrap(item, 4) {
 			p.line([]string{"  - ", "    "}[min(i, 1)] + l)
 		}
 	}

@@ -53,7 +53,7 @@ func (p *printer) wrapped(label, text string) {
 	const column = 8
 	indent := strings.Repeat(" ", column)
 	head := p.s.dim.Render(label) + indent[min(len(label), column-1):]
-	for i, l := range wrap(text, p.o.Width-column) {
+	for i, l := range p.wrap(text, column) {
 		if i == 0 {
 			p.line(head + l)
 		} else {
@@ -62,17 +62,14 @@ func (p *printer) wrapped(label, text string) {
 	}
 }
 
-// wrap cuts a text into lines of at most so many cells, at spaces. Words that are longer stay
-// whole, so that a path can still be copied.
-func wrap(text string, width int) []string {
-	const least = 30 // narrower columns are worse to read than lines that run over
-	if width < least {
-		if width > -8 { // a real, but very narrow terminal
-			width = least
-		} else {
-			return []string{text}
-		}
+// wrap cuts a text into lines that fit beside so many cells, at spaces. Words that are longer stay
+// whole, so that a path can still be copied. In a pipe nothing is wrapped.
+func (p *printer) wrap(text string, used int) []string {
+	if p.o.Width == 0 {
+		return []string{text}
 	}
+	const least = 30 // narrower columns are worse to read than lines that run over
+	width := max(p.o.Width-used, least)
 	var lines []string
 	line, cells := "", 0
 	for _, word := range strings.Fields(text) {
@@ -131,7 +128,7 @@ func (p *printer) finding(f rules.Finding) {
 	p.line("")
 	style := map[rules.Severity]lipgloss.Style{rules.Error: p.s.err, rules.Warning: p.s.warn, rules.Info: p.s.info}[f.Severity]
 	label := strings.ToUpper(string(f.Severity))
-	for i, l := range wrap(f.Title, p.o.Width-len(label)-1) {
+	for i, l := range p.wrap(f.Title, len(label)+1) {
 		if i == 0 {
 			p.line(style.Render(label) + " " + p.s.bold.Render(l))
 		} else {

@@ -116,10 +116,15 @@ func (t *table) finding(c claim) Finding {
 			shown[in] = true
 		}
 	}
+	if c.parent != nil {
+		shown[c.parent] = true
+	}
 	for in := range shown {
 		for _, m := range in.members {
 			f.Processes = append(f.Processes, t.row(in, m))
-			f.RSSBytes += t.proc(m).RSS()
+			if in != c.parent {
+				f.RSSBytes += t.proc(m).RSS()
+			}
 		}
 	}
 	foreign := 0

@@ -87,7 +87,8 @@ func pidList(pids []int, most int) string {
 }
 
 // cadence says how regularly a row of starts follow each other: "one every 30 min" when all gaps
-// are alike (a cron job, a poller), "one every 6 s on average" when not, "" for fewer than three.
+// are alike (a cron job, a poller), "one every 6 s on average" when
+// not, "25 started within 8 s" when they are too quick for that, "" for fewer than three.
 func cadence(starts []time.Time) string {
 	starts = slices.DeleteFunc(slices.Clone(starts), time.Time.IsZero)
 	if len(starts) < 3 {
@@ -97,7 +98,7 @@ func cadence(starts []time.Time) string {
 	gaps := len(starts) - 1
 	mean := starts[gaps].Sub(starts[0]) / time.Duration(gaps)
 	if mean < time.Second {
-		return ""
+		return fmt.Sprintf("%d started within %s", len(starts), Age(starts[gaps].Sub(starts[0])+time.Second))
 	}
 	const regular = 0.1 // of the mean: what cron's and the start-up's own jitter leave
 	for i := range gaps {

@@ -119,10 +119,10 @@ type Finding struct {
 	// Instances counts the running servers (or browsers, or zombies) that the finding is about.
 	Instances int `json:"instances"`
 
-	// Processes are the subjects and what else the finding is about, ascending by PID.
+	// Processes are the subjects, the parent and what else the finding is about, ascending by PID.
 	Processes []Row `json:"processes"`
 
-	// RSSBytes is the sum over Processes.
+	// RSSBytes is the sum over Processes without those of the parent.
 	RSSBytes int64 `json:"rss_bytes"`
 
 	Reap   Reap   `json:"reap"`

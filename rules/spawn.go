@@ -64,7 +64,7 @@ func (t *table) modeOf(gateway *instance) mode {
 		case !stateful && major(t.version(gateway)) >= 4:
 			return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
 		case !stateful:
-			return mode{perRequest: true, proved: true, atLeast: 2, idle: inFlight, why: "it runs without --stateful: each server is for one request and should end with it"}
+			return mode{perRequest: true, proved: true, atLeast: 2, idle: inFlight, why: "without --stateful each server is for one request, and should have ended with it"}
 		case timed:
 			return mode{atLeast: 5, idle: max(sessionIdle, 2*milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
 		default:
@@ -72,7 +72,7 @@ func (t *table) modeOf(gateway *instance) mode {
 		}
 	case "docker mcp gateway":
 		if _, kept := c.Flag("--long-lived"); !kept {
-			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "it runs without --long-lived: a container is for one call"}
+			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "without --long-lived each container is for one call, and should have ended with it"}
 		}
 	}
 	return mode{atLeast: 5, idle: sessionIdle, why: "one server per session is the most that it needs"}
@@ -171,7 +171,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		bytes += t.rss(in)
 	}
 	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, count(len(copies), "instance"), copies[0].name, Bytes(bytes))
-	c.evidence = append(t.agesOf(copies), "none of them has ended: "+m.why)
+	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", be(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
 	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
 	if identity == newest.identity {
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", t.mainProc(newest).PID))
@@ -275,7 +275,11 @@ func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance) Remedy 
 		r.Steps = append(r.Steps, "change args in the app's entry of the ecosystem file of pm2; a plain pm2 restart keeps the old arguments and the old children")
 		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
 	} else {
-		r.Steps = append(r.Steps, fmt.Sprintf("restart the gateway (pid %d) with the change: its servers end with it, unless they ignore the end of their stdin", t.mainProc(gateway).PID))
+		what := fmt.Sprintf("the gateway (pid %d)", t.mainProc(gateway).PID)
+		if t.mainProc(gateway).PID == 1 {
+			what = "the container, whose PID 1 the gateway is,"
+		}
+		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
 	}
 	r.Commands = append(r.Commands, reapLine(&spawnPerRequest, t.youngest(idle), !m.proved), "mcpdoctor explain spawn-per-request")
 	return r

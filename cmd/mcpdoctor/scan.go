@@ -134,5 +134,6 @@ func lookLive(ctx context.Context, w *world) (*scan.Snapshot, *rules.Recognised,
 	}
 	seen := rules.Recognise(snap)
 	scan.Examine(ctx, snap, seen.Look(), scan.ExamineOptions{})
+	scan.Versions(ctx, snap, seen.Packages(), scan.ExamineOptions{})
 	return snap, seen, false, nil
 }
