@@ -1,19 +1,23 @@
 package rules
 
-import "slices"
+import (
+	"slices"
+
+	"mcpdoctor/scan"
+)
 
 // Doubts are the processes of which one more, dearer look would decide something. All are
-// ascending PIDs, and empty when nothing is in doubt.
+// ascending, and empty when nothing is in doubt.
 type Doubts struct {
-	// Holders have no client above them but an open stdin: who holds its other end?
+	// Holders are PIDs that have no client above them but an open stdin: who holds its other end?
 	Holders []int
 
-	// Services would be given up if it were known that no service manager keeps them.
+	// Services are PIDs that would be given up if it were known that no service manager keeps them.
 	Services []int
 
 	// Settling have a dead stdin, but may be shutting down at this very moment: is it still so in
-	// a few seconds?
-	Settling []int
+	// a few seconds? A later judgement is told which by [Options].Settled.
+	Settling []scan.ID
 }
 
 // Doubts finds them. It is to be asked after the closer look, and before the judgement.
@@ -36,7 +40,7 @@ func (r *Recognised) Doubts() Doubts {
 			d.Services = append(d.Services, t.pids(in)...)
 		}
 		if age, known := t.age(in); w == dead && (in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway || known && age < settle) && l.confidence != Possible {
-			d.Settling = append(d.Settling, t.pids(in)...)
+			d.Settling = append(d.Settling, t.rootProc(in).ID())
 		}
 	}
 	for _, in := range t.with(RoleHelper) {
@@ -44,9 +48,8 @@ func (r *Recognised) Doubts() Doubts {
 			d.Services = append(d.Services, t.pids(in)...)
 		}
 	}
-	for _, list := range [][]int{d.Holders, d.Services, d.Settling} {
-		slices.Sort(list)
-	}
+	slices.Sort(d.Holders)
+	slices.Sort(d.Services)
 	return d
 }
 

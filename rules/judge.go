@@ -23,9 +23,9 @@ type Options struct {
 	// OlderThan leaves out subjects that are younger, or whose age is not known.
 	OlderThan time.Duration
 
-	// Settled tells that what the snapshot says of stdin was seen twice, several seconds apart: a
-	// stdin that is dead then is not that of a server which is only shutting down.
-	Settled bool
+	// Settled are processes whose stdin was found dead by an earlier look already, several seconds
+	// ago: they are not just shutting down. See [Doubts].
+	Settled map[scan.ID]bool
 }
 
 // Judge groups the processes into instances, finds their owners and applies every rule.

@@ -135,6 +135,7 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	l := lost{in: in, confidence: Certain, proof: "nobody holds the other end of its stdin"}
 	age, known := t.age(in)
 	inbound, _ := t.inbound(in)
+	settled := t.Settled[t.rootProc(in).ID()]
 	switch {
 	case t.sharedDaemon(in, listen) || inbound > 0:
 		return lost{}, false
@@ -144,14 +145,14 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
 	case in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway:
 		l.proof += ", and its " + string(in.owner.Kind) + " " + in.owner.says() + " does not know that it still runs"
-		if !t.Settled {
+		if !settled {
 			l.confidence, l.doubt = Likely, "its "+string(in.owner.Kind)+" may be shutting it down at this moment: look again"
 		}
 	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
 		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
 	case t.unasked(in):
 		l.doubt = "a service manager may keep it and could not be asked"
-	case known && age < settle && !t.Settled:
+	case known && age < settle && !settled:
 		l.doubt = "it is so young that it may just be ending"
 	}
 	l.safe = l.doubt == ""

@@ -72,7 +72,7 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 		seen = rules.Recognise(snap)
 	} else {
 		var err error
-		if _, seen, judge.Settled, err = w.look(ctx, w); err != nil {
+		if seen, judge.Settled, err = w.lookTwice(ctx); err != nil {
 			return err
 		}
 	}
@@ -123,17 +123,4 @@ func (w *world) read(name string) (*scan.Snapshot, error) {
 		return nil, &problem{what: shown + ": " + err.Error(), hint: "it may be a snapshot of mcpdoctor, or the text of ps with its header line"}
 	}
 	return s, nil
-}
-
-// lookLive looks at this machine: everybody cheaply, then closer at those who have to do with MCP.
-// It tells whether what it saw of stdin was seen twice.
-func lookLive(ctx context.Context, w *world) (*scan.Snapshot, *rules.Recognised, bool, error) {
-	snap, err := scan.Take(ctx, scan.Options{Now: w.now()})
-	if err != nil {
-		return nil, nil, false, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
-	}
-	seen := rules.Recognise(snap)
-	scan.Examine(ctx, snap, seen.Look(), scan.ExamineOptions{})
-	scan.Versions(ctx, snap, seen.Packages(), scan.ExamineOptions{})
-	return snap, seen, false, nil
 }

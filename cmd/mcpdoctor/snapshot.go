@@ -20,7 +20,7 @@ func newSnapshot(w *world) *cobra.Command {
 		Example: "  mcpdoctor snapshot --out before.json\n  mcpdoctor snapshot | ssh host mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		snap, _, _, err := w.look(ctx, w)
+		snap, _, err := w.look(ctx, w.now())
 		if err != nil {
 			return err
 		}

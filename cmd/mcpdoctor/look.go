@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+// settling is how long a server that has lost its stdin may take to end: clients on an SDK close
+// stdin, wait 2 s, terminate, wait 2 s and kill.
+const settling = 5 * time.Second
+
+// lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
+// and closest at the few where that decides something.
+func lookLive(ctx context.Context, now time.Time) (*scan.Snapshot, *rules.Recognised, error) {
+	snap, err := scan.Take(ctx, scan.Options{Now: now})
+	if err != nil {
+		return nil, nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
+	}
+	seen := rules.Recognise(snap)
+	var o scan.ExamineOptions
+	scan.Examine(ctx, snap, seen.Look(), o)
+	scan.Versions(ctx, snap, seen.Packages(), o)
+	doubts := seen.Doubts()
+	if len(doubts.Services) > 0 {
+		scan.Services(ctx, snap, doubts.Services, o)
+	}
+	if len(doubts.Holders) > 0 {
+		scan.Holders(ctx, snap, doubts.Holders, o)
+	}
+	return snap, seen, nil
+}
+
+// lookTwice looks, and once more when a server that nobody can talk to any more may be ending at
+// this very moment. It returns the last look, and who was found so by both.
+func (w *world) lookTwice(ctx context.Context) (*rules.Recognised, map[scan.ID]bool, error) {
+	_, seen, err := w.look(ctx, w.now())
+	if err != nil {
+		return nil, nil, err
+	}
+	before := seen.Doubts().Settling
+	if len(before) == 0 {
+		return seen, nil, nil
+	}
+	fmt.Fprintf(w.err, "mcpdoctor: looking again in %s: something has lost its client and may be ending\n", settling)
+	select {
+	case <-time.After(settling):
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if _, seen, err = w.look(ctx, w.now()); err != nil {
+		return nil, nil, err
+	}
+	settled := map[scan.ID]bool{}
+	for _, id := range seen.Doubts().Settling {
+		settled[id] = false
+	}
+	for _, id := range before {
+		if _, still := settled[id]; still {
+			settled[id] = true
+		}
+	}
+	return seen, settled, nil
+}
