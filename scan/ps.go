@@ -72,20 +72,14 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 	s.Host.OS = system.name()
 	s.sort()
 
-	if !columns.has("PPID") {
-		s.problem("the text has no PPID column: parents are unknown, and orphans cannot be judged; take it with: %s", psCure)
-	}
-	if !columns.has("ELAPSED") && !slices.ContainsFunc(s.Processes, func(p Process) bool { return !p.Started.IsZero() }) {
-		s.problem("the text has no ELAPSED column: ages are unknown; take it with: %s", psCure)
-	}
-	if !columns.has("RSS") {
-		s.problem("the text has no RSS column: memory is unknown")
-	}
+	s.missing("parents", "no PPID column, orphans cannot be told", func(p *Process) bool { return p.PPID == UnknownPPID })
+	s.missing("ages", "no ELAPSED column", func(p *Process) bool { return p.Started.IsZero() })
+	s.missing("sizes", "no RSS column", func(p *Process) bool { return p.RSSBytes == nil })
 	if !columns.whole {
 		s.problem("the text has the names of programs only, not their arguments: few can be recognised; take it with: %s", psCure)
 	}
 	if len(twice) > 0 {
-		s.problem("%s stand more than once: the first counts", pidList(slices.Compact(slices.Sorted(slices.Values(twice)))))
+		s.problem("more than one line for %s: the first counts", pidList(slices.Compact(slices.Sorted(slices.Values(twice)))))
 	}
 	if n := len(badLines); n == 1 {
 		s.problem("line %d is not a process and was left out", badLines[0])
@@ -93,4 +87,17 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 		s.problem("%d lines are not processes and were left out, the first is line %d", n, badLines[0])
 	}
 	return s, nil
+}
+
+// missing says so in s.Problems when the text does not tell something about all processes.
+func (s *Snapshot) missing(what, why string, unknown func(*Process) bool) {
+	n := 0
+	for i := range s.Processes {
+		if unknown(&s.Processes[i]) {
+			n++
+		}
+	}
+	if n > 0 {
+		s.problem("the %s of %d of %d processes are unknown (%s); take the text with: %s", what, n, len(s.Processes), why, psCure)
+	}
 }

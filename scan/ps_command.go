@@ -60,12 +60,16 @@ func (f *psForest) plant(p *psLine, edge int) {
 }
 
 // tidy sorts out what the command column holds. A name in brackets is what ps shows where there is
-// no command line: a thread of the kernel, a zombie, a program that cleared it.
+// no command line: a thread of the kernel, a zombie, a program that cleared it. One in braces, which
+// BusyBox adds, is the name of a process that is not called like its program.
 func (p *psLine) tidy(whole bool) {
 	command, defunct := strings.CutSuffix(p.Cmdline, "<defunct>")
 	command = strings.TrimSpace(command)
 	if defunct {
 		p.State = "Z"
+	}
+	if name, rest, ok := strings.Cut(strings.TrimPrefix(command, "{"), "} "); ok && command[0] == '{' {
+		p.Name, command = name, rest
 	}
 	inner := command
 	if n := len(command); n > 2 && (command[0] == '[' && command[n-1] == ']' || p.State == "Z" && command[0] == '(' && command[n-1] == ')') {
