@@ -1,9 +1,6 @@
 package scan
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // parseCgroup finds the control group in the content of /proc/PID/cgroup, lines of
 // "hierarchy:controllers:path"; see cgroups(7). A process is in one group of each hierarchy. The
@@ -11,30 +8,30 @@ import (
 // controller still names a container. The path is seen from the root of our cgroup namespace; it is
 // empty when there is none.
 func parseCgroup(b []byte) string {
-	unified, systemd, other := "", "", ""
+	var unified, systemd, other []byte
 	for line := range bytes.Lines(b) {
-		hierarchy, rest, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ":")
+		hierarchy, rest, _ := bytes.Cut(line, []byte(":"))
+		controllers, path, ok := bytes.Cut(rest, []byte(":"))
 		if !ok {
 			continue
 		}
-		controllers, path, ok := strings.Cut(rest, ":")
-		if !ok {
-			continue
-		}
+		path = bytes.TrimSuffix(path, []byte("\n"))
 		switch {
-		case hierarchy == "0" && controllers == "":
+		case string(hierarchy) == "0" && len(controllers) == 0:
 			unified = path
-		case controllers == "name=systemd":
+		case string(controllers) == "name=systemd":
 			systemd = path
 		case len(other) <= 1:
 			other = path
 		}
 	}
-	best := ""
-	for _, path := range []string{other, systemd, unified} {
-		if path != "" && (path != "/" || best == "") {
-			best = path
+	for _, path := range [][]byte{unified, systemd, other} {
+		if len(path) > 1 {
+			return string(path)
 		}
 	}
-	return best
+	if unified != nil || systemd != nil || other != nil {
+		return "/"
+	}
+	return ""
 }

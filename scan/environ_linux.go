@@ -1,6 +1,9 @@
 package scan
 
-import "strings"
+import (
+	"bytes"
+	"context"
+)
 
 const (
 	// environSize holds the environment of almost every process in one read.
@@ -14,9 +17,43 @@ const (
 // is the environment that the process started with. A process can write over it, so that anything
 // may stand there.
 func parseEnviron(b []byte) map[string]string {
-	entries := string(b)
 	if len(b) >= maxEnviron { // the last entry is cut
-		entries = entries[:strings.LastIndexByte(entries, 0)+1]
+		b = b[:bytes.LastIndexByte(b, 0)+1]
 	}
-	return chooseEnv(strings.SplitSeq(entries, "\x00"))
+	return chooseEnv(bytes.SplitSeq(b, []byte{0}))
+}
+
+// readEnvirons is the pass over the environments. They stand in the memory of the processes: reading
+// takes its lock and may have to wait for a page from swap. The handles of the looks are closed.
+func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Process, looks []look, o ExamineOptions) {
+	type environ struct {
+		found bool
+		env   map[string]string
+		err   error
+	}
+	dirs := make([]int, len(looks))
+	for i := range looks {
+		dirs[i] = looks[i].dir
+	}
+	late := sweep(ctx, len(rows), func() func(int) environ {
+		buf := make([]byte, environSize)
+		return func(i int) environ {
+			h := handle{reader{root: dirs[i], buf: buf}}
+			if dirs[i] < 0 {
+				var err error
+				if h, err = openHandle(e.root, e.ids[i], buf); err != nil {
+					return environ{}
+				}
+			}
+			defer h.close()
+			content, err := h.read("environ", maxEnviron, nil)
+			return environ{true, parseEnviron(content), err}
+		}
+	}, func(i int, v environ) {
+		if v.found {
+			rows[i].Env = v.env
+			rows[i].setUnreadable("env", refused(v.err))
+		}
+	})
+	giveUp(s, rows, late, o, "env")
 }

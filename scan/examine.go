@@ -1,9 +1,10 @@
 package scan
 
 import (
+	"bytes"
 	"context"
+	"iter"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -130,28 +131,37 @@ var EnvNames = []string{
 // maxEnvValue is the longest value that is kept; no honest one comes near it but a path.
 const maxEnvValue = 1 << 10
 
+// chosenEnv is EnvNames for looking up.
+var chosenEnv = func() map[string]bool {
+	chosen := make(map[string]bool, len(EnvNames))
+	for _, name := range EnvNames {
+		chosen[name] = true
+	}
+	return chosen
+}()
+
 // chooseEnv keeps the chosen ones of an environment's entries ("NAME=value"), the first of each
 // name, as getenv(3) does. It returns nil when there are none.
-func chooseEnv(entries func(yield func(string) bool)) map[string]string {
+func chooseEnv(entries iter.Seq[[]byte]) map[string]string {
 	var env map[string]string
 	for entry := range entries {
-		name, value, ok := strings.Cut(entry, "=")
-		if !ok || len(value) > maxEnvValue || !slices.Contains(EnvNames, name) {
+		name, value, ok := bytes.Cut(entry, []byte("="))
+		if !ok || !chosenEnv[string(name)] || len(value) > maxEnvValue {
 			continue
 		}
-		if _, seen := env[name]; seen {
+		if _, seen := env[string(name)]; seen {
 			continue
 		}
 		if env == nil {
 			env = make(map[string]string)
 		}
-		env[strings.Clone(name)] = strings.Clone(value)
+		env[string(name)] = string(value)
 	}
 	if _, pm2 := env["pm_id"]; !pm2 {
 		delete(env, "name")
-		if len(env) == 0 {
-			return nil
-		}
+	}
+	if len(env) == 0 {
+		return nil
 	}
 	return env
 }

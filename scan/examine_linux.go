@@ -3,130 +3,159 @@ package scan
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
-	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// statSize is more than /proc/PID/stat or status can hold.
-const statSize = 8 << 10
+// smallFile is more than any of stat, status, cgroup and smaps_rollup holds.
+const smallFile = 8 << 10
 
 // A look is what the kernel told about one process. Nothing of it points into the snapshot, so that
 // a look that comes back too late does no harm.
 type look struct {
 	err error // the process was not found; nothing else is filled in
 
-	stdin end
-	wires []end // what else could be the wire, in order, when descriptor 0 is not
+	stdin Stdin
+	ends  []end // its pipes and sockets
 
-	sockets []uint64 // inodes of all its sockets
-	netns   string   // "net:[4026531840]", empty when it may not be seen
+	// knownSockets tells that all sockets are in the table of our network namespace. When one is
+	// not, foreign tells whether the process lives in another, or may not be asked.
+	knownSockets, foreign bool
 
 	cgroup, cwd, exe string
 	swap             *int64
 
 	refused []string // fields that may not be read
+
+	dir int // the handle, kept for the second pass, or -1
 }
 
-// examine fills in what /proc and sock_diag(7) tell about rows. It goes twice over them: first the
-// files whose reading takes no lock of the process's memory, then the ones that can block, so that
-// no stuck process delays the evidence about another.
+// keptHandles is how many handles are kept from the first pass to the second, far below the limit
+// of 1024 descriptors that is usual.
+const keptHandles = 256
+
+// examine fills in what /proc and sock_diag(7) tell about rows. It passes over them more than once:
+// first for the files whose reading takes no lock of the process's memory, then for each of those
+// that can block, so that no stuck process delays the evidence about another.
 func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	if len(rows) == 0 {
 		return
 	}
-	root, err := openAt(unix.AT_FDCWD, procRoot(o), unix.O_RDONLY|unix.O_DIRECTORY)
+	root, err := openRoot(o)
 	if err != nil {
-		s.problem("cannot look closer at any process: %s: %v", procRoot(o), err)
+		s.problem("cannot look closer at any process: %v", err)
 		return
 	}
 	defer unix.Close(root)
-	ids := make([]ID, len(rows))
+	e := examination{root: root, ids: make([]ID, len(rows)), sockets: readSockets(ctx)}
+	defer e.sockets.close()
 	for i, p := range rows {
-		ids[i] = p.ID()
+		e.ids[i] = p.ID()
 	}
+	e.netns, _ = os.Readlink("/proc/self/ns/net")
+	// The swap stands in /proc/PID/status, the dearest of the small files.
+	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
 
-	swapping := s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
 	looks := make([]look, len(rows))
-	late := sweep(ctx, len(ids),
-		func() func(int) look {
-			buf := make([]byte, statSize)
-			return func(i int) look { return lookAt(root, ids[i], buf, swapping) }
-		},
-		func(i int, l look) { looks[i] = l })
+	late := sweep(ctx, len(rows), func() func(int) look {
+		buf := make([]byte, smallFile)
+		return func(i int) look { return e.look(i, buf) }
+	}, func(i int, l look) { looks[i] = l })
 	for _, i := range late {
-		looks[i].err = context.DeadlineExceeded
-		for _, field := range []string{"stdin", "listen", "env"} {
-			rows[i].setUnreadable(field, true)
-		}
+		looks[i] = look{err: context.DeadlineExceeded, dir: -1}
 	}
-	if len(late) > 0 {
-		s.problem("looking closer at %s did not end within %v", pidList(pidsOf(rows, late)), o.deadline())
-	}
-
+	giveUp(s, rows, late, o, "stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes")
 	for i, p := range rows {
-		if l := &looks[i]; l.err == nil {
-			l.attach(p)
-			if p.SwapBytes == nil && !swapping {
-				p.SwapBytes = new(int64)
-			}
+		if looks[i].err == nil {
+			looks[i].attach(p, e.swapping)
 		}
 	}
-	attachSockets(ctx, s, rows, looks)
-	examineMemory(ctx, root, s, rows, ids, o)
-}
-
-func procRoot(o ExamineOptions) string {
-	if o.Root == "" {
-		return "/proc"
+	attachSockets(s, rows, looks, e.sockets)
+	e.readEnvirons(ctx, s, rows, looks, o)
+	if o.PSS {
+		e.readPSS(ctx, s, rows, o)
 	}
-	return o.Root
 }
 
-// pidsOf returns the PIDs of some of the rows.
-func pidsOf(rows []*Process, indexes []int) []int {
-	pids := make([]int, len(indexes))
-	for i, index := range indexes {
+// giveUp says which fields of which rows did not come back.
+func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields ...string) {
+	if len(late) == 0 {
+		return
+	}
+	pids := make([]int, len(late))
+	for i, index := range late {
 		pids[i] = rows[index].PID
+		for _, field := range fields {
+			rows[index].setUnreadable(field, true)
+		}
 	}
-	return pids
+	s.problem("reading %s of %s did not end within %v", strings.Join(fields, ", "), pidList(pids), o.deadline())
 }
 
-// lookAt looks at the process that id names. The swap is only asked for when the machine has any in
-// use: it stands in /proc/PID/status, the dearest of these files.
-func lookAt(root int, id ID, buf []byte, swapping bool) (l look) {
-	h, err := openHandle(root, id, buf)
+// openRoot opens the procfs mount.
+func openRoot(o ExamineOptions) (int, error) {
+	path := o.Root
+	if path == "" {
+		path = "/proc"
+	}
+	root, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
-		return look{err: err}
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	defer h.close()
+	return root, nil
+}
 
-	// tell notes what was refused, and tells whether a field was read. A process that ends meanwhile
-	// leaves fields absent.
-	tell := func(field string, err error) bool {
-		if err == unix.EACCES || err == unix.EPERM {
-			l.refused = append(l.refused, field)
+// An examination is what all looks share. Nobody changes it while they look.
+type examination struct {
+	root     int // descriptor of the procfs mount
+	ids      []ID
+	sockets  *socketTable
+	netns    string // ours, "net:[4026531840]"
+	swapping bool   // the machine has memory in swap
+}
+
+// look is the first pass over one process.
+func (e *examination) look(i int, buf []byte) look {
+	h, err := openHandle(e.root, e.ids[i], buf)
+	if err != nil {
+		return look{err: err, dir: -1}
+	}
+	l := look{dir: -1}
+	if i < keptHandles {
+		l.dir = h.root
+	} else {
+		defer h.close()
+	}
+
+	if f, err := h.openFDs(); l.tell(err, "stdin", "listen") {
+		var stdin end
+		l.ends, stdin = f.ends()
+		l.stdin = f.wire(l.ends, stdin, e.sockets)
+		f.close()
+		l.knownSockets = e.sockets.knows(l.ends)
+		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed
+		if closed || !l.knownSockets {
+			netns, err := h.link("ns/net")
+			l.foreign = err != nil || netns != e.netns
 		}
-		return err == nil
+		if closed && l.foreign {
+			l.stdin.Peer = PeerUnknown
+		}
 	}
-
-	l.stdin, err = h.stdin()
-	tell("stdin", err)
-	tell("listen", h.readSockets(&l))
-	l.netns, _ = h.link("ns/net")
 	l.cwd, err = h.link("cwd")
-	tell("cwd", err)
+	l.tell(err, "cwd")
 	l.exe, err = h.link("exe")
-	tell("exe", err)
-
-	content, err := h.read("cgroup", statSize, nil)
-	if tell("cgroup", err) {
+	l.tell(err, "exe")
+	content, err := h.read("cgroup", smallFile, nil)
+	if l.tell(err, "cgroup") {
 		l.cgroup = parseCgroup(content)
 	}
-	if swapping {
-		content, err := h.read("status", statSize, nil)
-		if tell("swap_bytes", err) {
+	if e.swapping {
+		content, err := h.read("status", smallFile, nil)
+		if l.tell(err, "swap_bytes") {
 			if n, ok := parseSwap(content); ok {
 				l.swap = &n
 			}
@@ -135,137 +164,31 @@ func lookAt(root int, id ID, buf []byte, swapping bool) (l look) {
 	return l
 }
 
-// The descriptors among which the wire is looked for when descriptor 0 is /dev/null. A server
-// moves it when it starts, before it has opened much.
-const firstWire, lastWire = 3, 16
-
-// readSockets lists the sockets of the process, and what else could be its wire.
-func (h handle) readSockets(l *look) error {
-	fds, err := h.fds()
-	if err != nil {
-		return err
+// tell notes which fields were refused, and tells whether they were read. A process that ends
+// meanwhile leaves fields absent.
+func (l *look) tell(err error, fields ...string) (read bool) {
+	if refused(err) {
+		l.refused = append(l.refused, fields...)
 	}
-	moved := l.stdin.kind == StdinNull
-	var pipes []end // all descriptors of pipes
-	for _, fd := range fds {
-		target, err := h.link("fd/" + fd)
-		if err != nil {
-			continue // closed meanwhile
-		}
-		kind, inode := parseEnd(target)
-		if kind != StdinSocket && (kind != StdinPipe || !moved) {
-			continue
-		}
-		n, err := strconv.Atoi(fd)
-		if err != nil {
-			continue
-		}
-		e := end{fd: n, kind: kind, inode: inode}
-		if kind == StdinPipe {
-			pipes = append(pipes, e)
-			continue
-		}
-		l.sockets = append(l.sockets, inode)
-		if moved && firstWire <= n && n <= lastWire {
-			l.wires = append(l.wires, e)
-		}
-	}
-	if e, ok := h.wirePipe(pipes); ok {
-		l.wires = append(l.wires, e)
-	}
-	slices.SortFunc(l.wires, func(a, b end) int { return a.fd - b.fd })
-	return nil
-}
-
-// wirePipe finds the lowest pipe that the process can only read and does not write itself. Event
-// loops wake themselves through pipes that they hold both ends of.
-func (h handle) wirePipe(pipes []end) (end, bool) {
-	slices.SortFunc(pipes, func(a, b end) int { return a.fd - b.fd })
-	for _, e := range pipes {
-		if e.fd < firstWire || e.fd > lastWire {
-			continue
-		}
-		own := slices.ContainsFunc(pipes, func(other end) bool {
-			if other.inode != e.inode {
-				return false
-			}
-			_, write, err := h.openedTo(strconv.Itoa(other.fd))
-			return err != nil || write
-		})
-		if !own {
-			e.peer = h.pipePeer(strconv.Itoa(e.fd), e.inode)
-			return e, true
-		}
-	}
-	return end{}, false
-}
-
-// attach fills in what stands for itself. Sockets wait for [attachSockets].
-func (l *look) attach(p *Process) {
-	for _, field := range []string{"stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes"} {
-		p.setUnreadable(field, slices.Contains(l.refused, field))
-	}
-	p.Stdin = nil
-	if l.stdin.kind != "" {
-		p.Stdin = &Stdin{Type: l.stdin.kind, Peer: l.stdin.peer}
-	}
-	p.CWD, p.Exe, p.Cgroup, p.SwapBytes = l.cwd, l.exe, l.cgroup, l.swap
-}
-
-// examineMemory reads the files that take the lock of the process's memory, or wait for a page of
-// it: the environment, and the proportional memory when it is asked for.
-func examineMemory(ctx context.Context, root int, s *Snapshot, rows []*Process, ids []ID, o ExamineOptions) {
-	type read struct {
-		env            map[string]string
-		pss            *int64
-		found          bool
-		envErr, pssErr error
-	}
-	look := func(i int, buf []byte) (r read) {
-		h, err := openHandle(root, ids[i], buf)
-		if err != nil {
-			return r
-		}
-		defer h.close()
-		r.found = true
-		content, err := h.read("environ", maxEnviron, nil)
-		r.env, r.envErr = parseEnviron(content), err
-		if o.PSS {
-			content, err := h.read("smaps_rollup", statSize, nil)
-			r.pssErr = err
-			if n, ok := parsePSS(content); err == nil && ok {
-				r.pss = &n
-			}
-		}
-		return r
-	}
-	late := sweep(ctx, len(ids), func() func(int) read {
-		buf := make([]byte, environSize)
-		return func(i int) read { return look(i, buf) }
-	}, func(i int, r read) {
-		if !r.found {
-			return
-		}
-		p := rows[i]
-		p.Env = r.env
-		p.setUnreadable("env", refused(r.envErr))
-		if o.PSS {
-			p.PSSBytes = r.pss
-			p.setUnreadable("pss_bytes", refused(r.pssErr))
-		}
-	})
-	for _, i := range late {
-		rows[i].setUnreadable("env", true)
-		if o.PSS {
-			rows[i].setUnreadable("pss_bytes", true)
-		}
-	}
-	if len(late) > 0 {
-		s.problem("reading the environment of %s did not come back within %v (its memory is stuck in the kernel)", pidList(pidsOf(rows, late)), o.deadline())
-	}
+	return err == nil
 }
 
 // refused tells an answer that is withheld from one that does not exist.
 func refused(err error) bool {
 	return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
+}
+
+// attach fills in what stands for itself. What listens waits for [attachSockets].
+func (l *look) attach(p *Process, swapping bool) {
+	for _, field := range []string{"stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes"} {
+		p.setUnreadable(field, slices.Contains(l.refused, field))
+	}
+	p.Stdin = nil
+	if l.stdin.Type != "" {
+		p.Stdin = &Stdin{Type: l.stdin.Type, Peer: l.stdin.Peer, FD: l.stdin.FD}
+	}
+	p.CWD, p.Exe, p.Cgroup, p.SwapBytes = l.cwd, l.exe, l.cgroup, l.swap
+	if !swapping {
+		p.SwapBytes = new(int64) // nobody has any
+	}
 }

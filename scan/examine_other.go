@@ -41,7 +41,13 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 			p.Exe = exe
 		}
 		p.setUnreadable("exe", p.Exe == "" && (exeErr != nil || exe == ""))
-		p.Env = chooseEnv(slices.Values(env))
+		p.Env = chooseEnv(func(yield func([]byte) bool) {
+			for _, entry := range env {
+				if !yield([]byte(entry)) {
+					return
+				}
+			}
+		})
 		p.setUnreadable("env", envErr != nil || len(env) == 0)
 	}
 	examineListening(ctx, s, rows)

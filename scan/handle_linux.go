@@ -3,6 +3,7 @@ package scan
 import (
 	"errors"
 	"strconv"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,45 +46,65 @@ func openAny(root, pid int, buf []byte) (handle, error) {
 
 func (h handle) close() { unix.Close(h.root) }
 
-// link reads a symbolic link of the process: "cwd", "exe", "fd/0", "ns/net". A path longer than 4 KiB
-// is cut. Reading never touches the file that is linked to, so that it cannot block on a dead file
+// link reads a symbolic link of the process: "cwd", "exe", "ns/net". A path longer than 4 KiB is
+// cut. Reading a link never touches the file that it leads to, so that it cannot block on a dead file
 // system.
 func (h handle) link(name string) (string, error) {
-	var buf [4096]byte
-	n, err := unix.Readlinkat(h.root, name, buf[:])
+	n, err := unix.Readlinkat(h.root, name, h.buf[:min(4096, len(h.buf))])
+	if err != nil {
+		return "", err
+	}
+	return string(h.buf[:n]), nil
+}
+
+// fds are the open descriptors of a process: its /proc/PID/fd, opened.
+type fds struct {
+	dir   int
+	names []string // in the order of the numbers
+}
+
+// openFDs lists the open descriptors.
+func (h handle) openFDs() (fds, error) {
+	dir, err := openAt(h.root, "fd", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return fds{}, err
+	}
+	f := fds{dir: dir}
+	for {
+		n, err := unix.ReadDirent(dir, h.buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			f.close()
+			return fds{}, err
+		}
+		_, _, f.names = unix.ParseDirent(h.buf[:n], -1, f.names)
+		// procfs fills what it is given: when there is room for the longest entry, there is none.
+		if n <= 0 || n+int(unsafe.Sizeof(unix.Dirent{})) < len(h.buf) {
+			return f, nil
+		}
+	}
+}
+
+func (f fds) close() { unix.Close(f.dir) }
+
+// target reads what a descriptor is open to: "pipe:[4711]", "socket:[4711]", "/dev/null", or a path,
+// of which the beginning is enough.
+func (f fds) target(fd string) (string, error) {
+	var buf [64]byte
+	n, err := unix.Readlinkat(f.dir, fd, buf[:])
 	if err != nil {
 		return "", err
 	}
 	return string(buf[:n]), nil
 }
 
-// fds lists the open descriptors of the process.
-func (h handle) fds() ([]string, error) {
-	dir, err := openAt(h.root, "fd", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(dir)
-	var names []string
-	for {
-		n, err := unix.ReadDirent(dir, h.buf)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, err
-		case n <= 0:
-			return names, nil
-		}
-		_, _, names = unix.ParseDirent(h.buf[:n], -1, names)
-	}
-}
-
-// openedTo tells how the process may use a descriptor: the bits of the owner in the mode of the link
+// mode tells how the process may use a descriptor: the bits of the owner in the mode of the link
 // /proc/PID/fd/N say it, as proc_pid_fd(5) explains.
-func (h handle) openedTo(fd string) (read, write bool, err error) {
+func (f fds) mode(fd string) (read, write bool, err error) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(h.root, "fd/"+fd, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(f.dir, fd, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return false, false, err
 	}
 	return st.Mode&unix.S_IRUSR != 0, st.Mode&unix.S_IWUSR != 0, nil

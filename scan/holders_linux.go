@@ -16,9 +16,9 @@ type far struct {
 
 // holders fills in who holds the other ends of the rows' standard inputs.
 func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
-	root, err := openAt(unix.AT_FDCWD, procRoot(o), unix.O_RDONLY|unix.O_DIRECTORY)
+	root, err := openRoot(o)
 	if err != nil {
-		s.problem("cannot look for who holds a standard input: %s: %v", procRoot(o), err)
+		s.problem("cannot look for who holds a standard input: %v", err)
 		return
 	}
 	defer unix.Close(root)
@@ -52,7 +52,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	}
 	hidden := s.find(1) == nil // hidepid: there are processes that we do not see at all
 	late := sweep(ctx, len(pids), func() func(int) held {
-		buf := make([]byte, statSize)
+		buf := make([]byte, smallFile)
 		return func(i int) held {
 			ends, err := heldEnds(root, pids[i], buf, wanted)
 			return held{ends, refused(err)}
@@ -79,7 +79,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 
 // farEnd finds the end of p's wire that others hold.
 func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
-	h, err := openHandle(root, p.ID(), make([]byte, statSize))
+	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
 	if err != nil {
 		return far{}, false
 	}
@@ -106,27 +106,28 @@ func heldEnds(root, pid int, buf []byte, wanted map[far][]*Process) ([]far, erro
 		return nil, err
 	}
 	defer h.close()
-	fds, err := h.fds()
+	f, err := h.openFDs()
 	if err != nil {
 		return nil, err
 	}
+	defer f.close()
 	var ends []far
-	for _, fd := range fds {
-		target, err := h.link("fd/" + fd)
+	for _, fd := range f.names {
+		target, err := f.target(fd)
 		if err != nil {
 			continue // closed meanwhile
 		}
 		kind, inode := parseEnd(target)
-		f := far{kind, inode}
-		if _, ok := wanted[f]; !ok || slices.Contains(ends, f) {
+		end := far{kind, inode}
+		if _, ok := wanted[end]; !ok || slices.Contains(ends, end) {
 			continue
 		}
 		if kind == StdinPipe {
-			if _, write, err := h.openedTo(fd); err != nil || !write {
+			if _, write, err := f.mode(fd); err != nil || !write {
 				continue
 			}
 		}
-		ends = append(ends, f)
+		ends = append(ends, end)
 	}
 	return ends, nil
 }

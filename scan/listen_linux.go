@@ -2,146 +2,120 @@ package scan
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"sync"
 )
 
-// attachSockets asks the kernel about the sockets that the looks found, and fills in Stdin,
-// Listen and InboundConnections of the rows that they belong to.
-//
-// The kernel answers for our own network namespace. Of a process that lives in another, or whose
-// namespace may not be seen, "listen" is unreadable unless one of ours is found, and the other end
-// of a socket is never said to be closed.
-func attachSockets(ctx context.Context, s *Snapshot, rows []*Process, looks []look) {
-	a := socketAnswers{}
-	if slices.ContainsFunc(looks, func(l look) bool { return len(l.sockets) > 0 }) {
-		a = askSockets(ctx)
-		defer a.close()
-	}
-	ours, _ := os.Readlink("/proc/self/ns/net")
+// A socketTable holds the sockets of our own network namespace, by inode: those of another are not
+// to be seen with sock_diag(7).
+type socketTable struct {
+	unix      map[uint32]unixSocket
+	listeners map[uint32]tcpSocket
+	err       error // the first; then a list is missing or incomplete
 
+	mu   sync.Mutex
+	diag *sockDiag // nil when there is none, or none any more
+}
+
+// readSockets lists what can be needed in three requests: one list of a thousand sockets costs as
+// much as a hundred single questions.
+func readSockets(ctx context.Context) *socketTable {
+	t := new(socketTable)
+	if t.diag, t.err = openSockDiag(ctx); t.err != nil {
+		return t
+	}
+	if t.unix, t.err = t.diag.unixSockets(); t.err != nil {
+		return t
+	}
+	t.listeners, t.err = t.diag.tcpSockets(tcpListen)
+	return t
+}
+
+func (t *socketTable) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.diag != nil {
+		t.diag.close()
+		t.diag = nil
+	}
+}
+
+// unixSocket finds a socket, also when it is younger than the list.
+func (t *socketTable) unixSocket(inode uint64) (unixSocket, bool) {
+	if u, ok := t.unix[uint32(inode)]; ok {
+		return u, true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.diag == nil {
+		return unixSocket{}, false
+	}
+	return t.diag.unixSocket(uint32(inode))
+}
+
+// knows tells whether all of the sockets among ends are in the table. When they are, the process has
+// none of another network namespace.
+func (t *socketTable) knows(ends []end) bool {
+	return !slices.ContainsFunc(ends, func(e end) bool {
+		if e.kind != StdinSocket {
+			return false
+		}
+		_, unix := t.unix[uint32(e.inode)]
+		_, tcp := t.listeners[uint32(e.inode)]
+		return !unix && !tcp
+	})
+}
+
+// attachSockets fills in Listen and InboundConnections of the rows that the looks belong to. Of a
+// process in another network namespace "listen" is unreadable, unless a socket of ours is found.
+func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 	ports, names := make(map[uint16]bool), make(map[string]bool) // what the rows listen on
 	for i, p := range rows {
 		l := &looks[i]
 		if l.err != nil {
 			continue
 		}
-		foreign := l.netns == "" || l.netns != ours
-		a.resolveStdin(p, l, foreign)
 		p.Listen, p.InboundConnections = nil, nil
 		if slices.Contains(l.refused, "listen") {
 			continue
 		}
-		p.Listen = a.listening(l, ports, names)
-		if unseen := (foreign || a.err != nil) && len(p.Listen) == 0; unseen {
-			p.Listen = nil
+		listen := t.listening(l.ends, ports, names)
+		if len(listen) == 0 && !l.knownSockets && (l.foreign || t.err != nil) {
 			p.setUnreadable("listen", true)
+			continue
 		}
+		p.Listen = listen
 	}
 
-	// A machine can have a hundred thousand connections: list them only when they matter.
+	// A machine can have a hundred thousand connections: they are listed only when they matter.
 	var connected map[uint32]tcpSocket
-	if len(ports) > 0 {
-		connected, a.err = a.diag.tcpSockets(tcpEstablished)
+	if len(ports) > 0 && t.err == nil {
+		connected, t.err = t.diag.tcpSockets(tcpEstablished)
 	}
 	for i, p := range rows {
-		if p.Listen != nil && looks[i].err == nil {
-			n := a.inbound(&looks[i], connected, ports, names)
+		if looks[i].err == nil && p.Listen != nil {
+			n := t.inbound(looks[i].ends, connected, ports, names)
 			p.InboundConnections = &n
 		}
 	}
-	if a.err != nil {
-		s.problem("the kernel did not list the sockets (%v): ports and the other ends of sockets are unknown", a.err)
+	if t.err != nil {
+		s.problem("the kernel did not list the sockets (%v): ports and the other ends of sockets are unknown", t.err)
 	}
 }
 
-// socketAnswers are the sockets of our network namespace, by inode.
-type socketAnswers struct {
-	diag      *sockDiag
-	unix      map[uint32]unixSocket
-	listeners map[uint32]tcpSocket
-	err       error // the first, when a list is missing or incomplete
-}
-
-// askSockets lists what can be needed in three requests: one list of a thousand sockets costs as much
-// as a hundred single questions.
-func askSockets(ctx context.Context) (a socketAnswers) {
-	if a.diag, a.err = openSockDiag(ctx); a.err != nil {
-		return a
-	}
-	if a.unix, a.err = a.diag.unixSockets(); a.err != nil {
-		return a
-	}
-	a.listeners, a.err = a.diag.tcpSockets(tcpListen)
-	return a
-}
-
-func (a *socketAnswers) close() {
-	if a.diag != nil {
-		a.diag.close()
-	}
-}
-
-// unixSocket finds a socket, also when it is younger than the list.
-func (a *socketAnswers) unixSocket(inode uint64) (unixSocket, bool) {
-	if u, ok := a.unix[uint32(inode)]; ok {
-		return u, true
-	}
-	if a.diag == nil {
-		return unixSocket{}, false
-	}
-	return a.diag.unixSocket(uint32(inode))
-}
-
-// resolveStdin fills in the other end of a socket at descriptor 0, or finds the wire when descriptor 0
-// is /dev/null.
-func (a *socketAnswers) resolveStdin(p *Process, l *look, foreign bool) {
-	if p.Stdin == nil {
-		return
-	}
-	if l.stdin.kind == StdinSocket {
-		p.Stdin.Peer = PeerUnknown
-		if u, ok := a.unixSocket(l.stdin.inode); ok {
-			p.Stdin.Peer = u.peerState()
-		}
-	}
-	for _, e := range l.wires {
-		if e.kind == StdinSocket {
-			u, ok := a.unixSocket(e.inode)
-			if !ok || !a.pair(u, l) {
-				continue
-			}
-			e.peer = u.peerState()
-		}
-		*p.Stdin = Stdin{Type: e.kind, Peer: e.peer, FD: e.fd}
-		break
-	}
-	if p.Stdin.Type == StdinSocket && p.Stdin.Peer == PeerClosed && foreign {
-		p.Stdin.Peer = PeerUnknown
-	}
-}
-
-// pair tells whether u can be the process's end of a socketpair(2) with another process: not a
-// connection to a name, and not one of the pairs by which an event loop wakes itself.
-func (a *socketAnswers) pair(u unixSocket, l *look) bool {
-	if u.kind != unix.SOCK_STREAM || u.name != "" || u.peerState() == PeerUnknown {
-		return false
-	}
-	return a.unix[u.peer].name == "" && !slices.Contains(l.sockets, uint64(u.peer))
-}
-
-// listening returns what the process accepts connections on, and notes it in ports and names.
-func (a *socketAnswers) listening(l *look, ports map[uint16]bool, names map[string]bool) []string {
+// listening returns what a process accepts connections on, and notes it in ports and names.
+func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[string]bool) []string {
 	listen := []string{}
-	for _, inode := range l.sockets {
-		if t, ok := a.listeners[uint32(inode)]; ok {
-			listen = append(listen, t.String())
-			ports[t.local.Port()] = true
+	for _, e := range ends {
+		if e.kind != StdinSocket {
+			continue
 		}
-		if u := a.unix[uint32(inode)]; u.state == tcpListen {
+		if l, ok := t.listeners[uint32(e.inode)]; ok {
+			listen = append(listen, l.String())
+			ports[l.local.Port()] = true
+		}
+		if u := t.unix[uint32(e.inode)]; u.state == tcpListen {
 			listen = append(listen, "unix:"+strings.ToValidUTF8(u.name, "\uFFFD"))
 			names[u.name] = true
 		}
@@ -150,16 +124,19 @@ func (a *socketAnswers) listening(l *look, ports map[uint16]bool, names map[stri
 	return slices.Compact(listen)
 }
 
-// inbound counts the connections that the process holds to what it, or another of the processes that
+// inbound counts the connections that a process holds to what it, or another of the processes that
 // are looked at, listens on: workers accept from a socket that their parent opened. An accepted unix
 // socket has the name of the one that accepted it.
-func (a *socketAnswers) inbound(l *look, connected map[uint32]tcpSocket, ports map[uint16]bool, names map[string]bool) int {
+func (t *socketTable) inbound(ends []end, connected map[uint32]tcpSocket, ports map[uint16]bool, names map[string]bool) int {
 	n := 0
-	for _, inode := range l.sockets {
-		if t, ok := connected[uint32(inode)]; ok && ports[t.local.Port()] {
+	for _, e := range ends {
+		if e.kind != StdinSocket {
+			continue
+		}
+		if c, ok := connected[uint32(e.inode)]; ok && ports[c.local.Port()] {
 			n++
 		}
-		if u := a.unix[uint32(inode)]; u.state == tcpEstablished && u.name != "" && names[u.name] {
+		if u := t.unix[uint32(e.inode)]; u.state == tcpEstablished && u.name != "" && names[u.name] {
 			n++
 		}
 	}

@@ -9,12 +9,6 @@ func parseSwap(status []byte) (int64, bool) {
 	return kilobytes(status, "VmSwap:")
 }
 
-// parsePSS finds the proportional memory in the content of /proc/PID/smaps_rollup and returns it in
-// bytes: each shared page counts for its share, so that sums over processes are right.
-func parsePSS(rollup []byte) (int64, bool) {
-	return kilobytes(rollup, "Pss:")
-}
-
 // kilobytes finds the line "key    123 kB" and returns its value in bytes.
 func kilobytes(b []byte, key string) (int64, bool) {
 	for line := range bytes.Lines(b) {

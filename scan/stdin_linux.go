@@ -9,10 +9,9 @@ import (
 
 // An end is one descriptor that can be the wire of a stdio server, as the process itself has it.
 type end struct {
-	fd    int
+	name  string // of the descriptor: its number
 	kind  StdinType
-	inode uint64    // of a pipe or a socket, else 0
-	peer  StdinPeer // of a pipe; a socket's is asked from the kernel with sock_diag(7)
+	inode uint64 // of a pipe or a socket, else 0
 }
 
 // parseEnd classifies what /proc/PID/fd/N links to; see proc_pid_fd(5). Pipes with a name in a file
@@ -48,24 +47,6 @@ func bracketed(target, prefix string) (uint64, bool) {
 	return n, err == nil
 }
 
-// stdin looks at descriptor 0. A descriptor that is closed counts as /dev/null: both are how a
-// daemon says that it does not listen there.
-func (h handle) stdin() (end, error) {
-	target, err := h.link("fd/0")
-	if err == unix.ENOENT {
-		return end{kind: StdinNull}, nil
-	}
-	if err != nil {
-		return end{}, err
-	}
-	e := end{}
-	e.kind, e.inode = parseEnd(target)
-	if e.kind == StdinPipe {
-		e.peer = h.pipePeer("0", e.inode)
-	}
-	return e, nil
-}
-
 // pipePeer tells whether anybody can still write into the anonymous pipe at descriptor fd, which
 // holds for all processes of all namespaces: a fresh reader of a pipe without writers polls POLLHUP.
 // No byte is taken, and the reader that we are for a moment keeps nothing alive.
@@ -74,14 +55,14 @@ func (h handle) stdin() (end, error) {
 //
 // Only a FIFO is ever opened again, since to open a terminal or a device can have effects. O_PATH
 // opens nothing but pins down the file, so that what is checked is what is opened.
-func (h handle) pipePeer(fd string, inode uint64) StdinPeer {
-	pinned, err := openAt(h.root, "fd/"+fd, unix.O_PATH)
+func (f fds) pipePeer(e end) StdinPeer {
+	pinned, err := openAt(f.dir, e.name, unix.O_PATH)
 	if err != nil {
 		return PeerUnknown
 	}
 	defer unix.Close(pinned)
 	var st unix.Stat_t
-	if err := unix.Fstat(pinned, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != inode {
+	if err := unix.Fstat(pinned, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != e.inode {
 		return PeerUnknown
 	}
 	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user

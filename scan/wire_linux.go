@@ -1,0 +1,98 @@
+package scan
+
+import (
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// The descriptors among which the wire is looked for when descriptor 0 is /dev/null. A server moves
+// it when it starts, before it has opened much.
+const firstWire, lastWire = 3, 16
+
+// ends returns the process's pipes and sockets, in order, and whatever is at descriptor 0. The
+// other two of the three standard ones are left out: what a server writes to is not its wire, and
+// nobody listens there.
+func (f fds) ends() (ends []end, stdin end) {
+	// A descriptor that is closed counts as /dev/null: both are how a daemon says that it does not
+	// listen there.
+	stdin = end{name: "0", kind: StdinNull}
+	for _, fd := range f.names {
+		if fd == "1" || fd == "2" {
+			continue
+		}
+		target, err := f.target(fd)
+		if err != nil {
+			continue // closed meanwhile
+		}
+		e := end{name: fd}
+		e.kind, e.inode = parseEnd(target)
+		if fd == "0" {
+			stdin = e
+		}
+		if e.kind == StdinPipe || e.kind == StdinSocket {
+			ends = append(ends, e)
+		}
+	}
+	return ends, stdin
+}
+
+// wire finds the descriptor that connects a stdio server with its client, and who is at its other
+// end: descriptor 0, or, when that is /dev/null, the lowest one that looks like it.
+func (f fds) wire(ends []end, stdin end, sockets *socketTable) Stdin {
+	if stdin.kind == StdinNull {
+		for _, e := range ends {
+			fd, err := strconv.Atoi(e.name)
+			if err != nil || fd < firstWire || fd > lastWire {
+				continue
+			}
+			if e.kind == StdinPipe && f.readsOnly(e, ends) || e.kind == StdinSocket && sockets.pair(e, ends) {
+				return Stdin{Type: e.kind, Peer: f.peer(e, sockets), FD: fd}
+			}
+		}
+	}
+	return Stdin{Type: stdin.kind, Peer: f.peer(stdin, sockets)}
+}
+
+// peer tells whether anybody is at the other end; empty for what has no other end.
+func (f fds) peer(e end, sockets *socketTable) StdinPeer {
+	switch e.kind {
+	case StdinPipe:
+		return f.pipePeer(e)
+	case StdinSocket:
+		u, ok := sockets.unixSocket(e.inode)
+		if !ok {
+			return PeerUnknown
+		}
+		return u.peerState()
+	}
+	return ""
+}
+
+// readsOnly tells whether the process reads from a pipe that it does not write itself. Event loops
+// wake themselves through pipes that they hold both ends of.
+func (f fds) readsOnly(pipe end, ends []end) bool {
+	return !slices.ContainsFunc(ends, func(other end) bool {
+		if other.kind != StdinPipe || other.inode != pipe.inode {
+			return false
+		}
+		_, write, err := f.mode(other.name)
+		return err != nil || write
+	})
+}
+
+// pair tells whether a socket can be the process's end of a socketpair(2) with another process: not
+// a connection to a name, and not one of the pairs by which an event loop wakes itself.
+func (t *socketTable) pair(e end, ends []end) bool {
+	u, ok := t.unixSocket(e.inode)
+	if !ok || u.kind != unix.SOCK_STREAM || u.name != "" || u.peerState() == PeerUnknown {
+		return false
+	}
+	if peer, ok := t.unix[u.peer]; ok && peer.name != "" {
+		return false
+	}
+	return !slices.ContainsFunc(ends, func(other end) bool {
+		return other.kind == StdinSocket && other.inode == uint64(u.peer)
+	})
+}
