@@ -51,7 +51,8 @@ func (r *reader) read(path string, max int, info *unix.Stat_t) ([]byte, error) {
 		}
 	}
 	for n := 0; ; {
-		m, err := unix.Read(fd, r.buf[n:])
+		buf := r.buf[:min(len(r.buf), max)]
+		m, err := unix.Read(fd, buf[n:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -59,10 +60,10 @@ func (r *reader) read(path string, max int, info *unix.Stat_t) ([]byte, error) {
 			return nil, err
 		}
 		n += m
-		if m == 0 || n < len(r.buf) || n >= max {
-			return r.buf[:n], nil
+		if m == 0 || n < len(buf) || n == max {
+			return buf[:n], nil
 		}
-		r.buf = append(r.buf, make([]byte, min(len(r.buf), max-n))...)
+		r.buf = append(r.buf, make([]byte, len(r.buf))...)
 	}
 }
 

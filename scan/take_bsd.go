@@ -4,10 +4,20 @@ package scan
 
 import (
 	"context"
+	"strings"
 
 	"github.com/shirou/gopsutil/v4/process"
 	"golang.org/x/sys/unix"
 )
+
+// system is the name of the system, as in GOOS: the kernel's own, in small letters.
+func system() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return ""
+	}
+	return strings.ToLower(unix.ByteSliceToString(u.Sysname[:]))
+}
 
 // commandField is what holds the command line here, as it is called in JSON.
 const commandField = "args"

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// system is the name of the system, as in GOOS.
+func system() string { return "darwin" }
+
 // commandField is what holds the command line here, as it is called in JSON.
 const commandField = "args"
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"time"
 
@@ -106,7 +105,7 @@ func readProcess(ctx context.Context, g *process.Process) (p Process, ok bool) {
 
 // readHost fills in the machine. What gopsutil cannot tell stays zero.
 func readHost(ctx context.Context, s *Snapshot) {
-	s.Host.OS = runtime.GOOS
+	s.Host.OS = system()
 	s.Host.Name, _ = os.Hostname()
 	if uid := os.Geteuid(); uid >= 0 {
 		s.Host.UID = &uid

@@ -7,6 +7,9 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
+// system is the name of the system, as in GOOS.
+func system() string { return "windows" }
+
 // commandField is what holds the command line here, as it is called in JSON.
 const commandField = "cmdline"
 
