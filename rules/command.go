@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 
 	"mcpdoctor/rules/catalog"
@@ -35,6 +36,9 @@ type Command struct {
 
 	// from is the package that a launcher was told to take the program from (`uvx --from`).
 	from string
+
+	// folder tells that Program is the name of the folder that the program was started in.
+	folder bool
 }
 
 // ProgramKind is how a program was named.
@@ -76,6 +80,9 @@ type line struct {
 	// quotes of its own, which the words have lost.
 	text   string
 	starts []int
+
+	// folder is the one that a relative path begins at, as far as that is known.
+	folder string
 }
 
 // resolve peels launchers until something else is found.
@@ -184,13 +191,21 @@ func (l *line) launch(name string, c *Command) bool {
 			words = words[1:]
 		}
 	}
-	if row.Skip > 0 && len(words) > 0 {
+	switch {
+	case row.Skip > 0 && len(words) > 0:
 		words = words[1:]
+	case row.Skip < 0:
+		if i := slices.Index(words, "--"); i >= 0 {
+			words = words[i+1:]
+		}
 	}
 	if len(words) == 0 {
 		return false // the launcher alone: interactive, or asked for help
 	}
 	c.Launchers = append(c.Launchers, row.Name)
+	if rest.folder != "" {
+		l.folder = rest.folder
+	}
 	if rest.from != "" {
 		c.from = rest.from
 	}
@@ -254,7 +269,7 @@ func (l *line) binary(name string, c *Command) {
 		l.script("node", args, c)
 		return
 	}
-	if strings.Contains(first, "node_modules") {
+	if strings.Contains(first, ".bin") { // node_modules/.bin
 		l.script("", l.words, c)
 		return
 	}
@@ -268,6 +283,10 @@ func (l *line) binary(name string, c *Command) {
 func (l *line) script(interpreter string, words []string, c *Command) {
 	c.Runtime, c.Args, c.Path = interpreter, words[1:], words[0]
 	c.Kind, c.Program = parseScript(words[0])
+	if l.folder != "" && c.Kind == KindScript && generic[c.Program] && !isAbsolute(words[0]) {
+		_, c.Program = parseScript(l.folder + "/" + words[0]) // node dist/index.js
+		c.folder = true
+	}
 }
 
 // Flag returns the value of an option of the program, written `--name value` or `--name=value`, and

@@ -70,8 +70,8 @@ func sameProgram(a, b Command) bool {
 	if a.Program == "" || b.Program == "" {
 		return false
 	}
-	if a.Kind == KindScript && b.Kind == KindScript && isAbsolute(a.Path) && isAbsolute(b.Path) {
-		return cleanPath(a.Path) == cleanPath(b.Path)
+	if a.Kind == KindScript && b.Kind == KindScript && a.Path != "" && b.Path != "" {
+		return samePath(a.Path, b.Path)
 	}
 	switch x, y := canonical(a.Program), canonical(b.Program); {
 	case x == y, strings.HasPrefix(x, y+"/"), strings.HasPrefix(y, x+"/"):
@@ -84,13 +84,33 @@ func sameProgram(a, b Command) bool {
 	return a.from != "" && essence(a.from) == y && y != "" || b.from != "" && essence(b.from) == x && x != ""
 }
 
+// samePath tells that two paths are one, as far as that can be seen: one of them may be relative to
+// a folder that is not known.
+func samePath(a, b string) bool {
+	a, b = cleanPath(a), cleanPath(b)
+	switch {
+	case a == b:
+		return true
+	case isAbsolute(a) == isAbsolute(b):
+		return false
+	case isAbsolute(b):
+		a, b = b, a
+	}
+	return strings.HasSuffix(a, "/"+strings.TrimPrefix(b, "./"))
+}
+
 func isAbsolute(p string) bool { return strings.HasPrefix(p, "/") || windowsPath(p) }
 
 // canonical is a program's one name, spelled one way.
 func canonical(program string) string {
 	if name, ok := loadIndex().names[program]; ok {
-		return name
+		program = name
 	}
+	return spell(program)
+}
+
+// spell writes a name as its binary would be called.
+func spell(program string) string {
 	if name, ok := strings.CutPrefix(program, "@modelcontextprotocol/server-"); ok {
 		return "mcp-server-" + name
 	}

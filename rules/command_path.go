@@ -106,8 +106,9 @@ var generic = map[string]bool{
 
 // storage are folders that hold a program without naming it.
 var storage = map[string]bool{
-	"": true, ".": true, "..": true, "bin": true, "build": true, "dist": true, "lib": true, "out": true, "src": true, "server": true, "release": true,
-	"debug": true, "target": true, "esm": true, "cjs": true, "scripts": false,
+	"": true, ".": true, "..": true, "app": true, "bin": true, "build": true, "cjs": true, "code": true, "debug": true, "dist": true, "esm": true,
+	"home": true, "lib": true, "opt": true, "out": true, "release": true, "root": true, "server": true, "src": true, "srv": true, "target": true,
+	"tmp": true, "usr": true, "workspace": true,
 }
 
 // parseScript names a script by its package, its stem, or the folder that it is the entry of.

@@ -75,7 +75,7 @@ func runtimeOf(name string) *runtime {
 
 // has tells that a list of options has this one.
 func has(list, option string) bool {
-	if option == "" || list == "" {
+	if option == "" || strings.IndexByte(option, ' ') >= 0 {
 		return false
 	}
 	for {
@@ -83,7 +83,7 @@ func has(list, option string) bool {
 		if i < 0 {
 			return false
 		}
-		if i > 0 && list[i-1] == ' ' && list[i+len(option)] == ' ' {
+		if end := i + len(option); i > 0 && list[i-1] == ' ' && list[end] == ' ' {
 			return true
 		}
 		list = list[i+1:]
@@ -93,6 +93,9 @@ func has(list, option string) bool {
 // interpret finds what an interpreter runs.
 func (l *line) interpret(r *runtime, c *Command) {
 	c.Runtime = r.name
+	if project := projectOf(l.words[0]); project != "" {
+		l.folder = project
+	}
 	words := l.words[1:]
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -134,6 +137,14 @@ func (l *line) interpret(r *runtime, c *Command) {
 			return
 		}
 	}
+}
+
+// projectOf returns the project whose own interpreter this is: /src/x-mcp/.venv/bin/python.
+func projectOf(interpreter string) string {
+	if i := strings.LastIndex(interpreter, ".venv"); i > 1 {
+		return interpreter[:i-1]
+	}
+	return ""
 }
 
 // script is the interpreter once a sub-command has told that a script follows, which may be called

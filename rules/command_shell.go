@@ -19,7 +19,7 @@ func (l *line) shell(row *catalog.Launcher, at int, rest started, c *Command) bo
 		switch {
 		case l.starts != nil && at < len(l.starts):
 			text = l.text[l.starts[at]:]
-			if quoted, ok := strings.CutPrefix(text, `"`); ok && (rest.strip || strings.HasPrefix(quoted, `"`)) {
+			if quoted, ok := strings.CutPrefix(text, `"`); ok && (rest.strip || outerQuotes(text)) {
 				text = strings.TrimSuffix(strings.TrimRight(quoted, " "), `"`)
 			}
 		case len(rest.words) == 1:
@@ -47,6 +47,12 @@ func (l *line) shell(row *catalog.Launcher, at int, rest started, c *Command) bo
 		return c.Program != ""
 	}
 	return false
+}
+
+// outerQuotes tells that cmd takes off the first and the last quote of a line: when the line begins
+// with two, or when the only two hold more than a path (cmd /?).
+func outerQuotes(text string) bool {
+	return strings.HasPrefix(text, `""`) || strings.Count(text, `"`) == 2 && strings.ContainsAny(text, "&<>()@^|")
 }
 
 // join makes one line of words. Windows has lost the quotes around those with spaces; elsewhere
@@ -198,7 +204,7 @@ func (s *shellScanner) word(words []string) []string {
 		case c == '\\' && !s.windows || c == '^' && s.windows:
 			flush()
 			s.at++
-			if s.at < len(s.text) {
+			if s.at < len(s.text) && (!s.windows || s.text[s.at] != '"') { // ^" is a quote to the program
 				b = append(b, s.text[s.at])
 				s.at++
 			}
@@ -241,6 +247,9 @@ func (s *shellScanner) quoted(b []byte, quote byte) []byte {
 		if c == quote {
 			s.at++
 			return b
+		}
+		if c == '^' && s.windows && s.at+1 < len(s.text) && s.text[s.at+1] == quote {
+			continue
 		}
 		if c == '\\' && quote == '"' && s.at+1 < len(s.text) && (!s.windows || s.text[s.at+1] == '"') {
 			s.at++

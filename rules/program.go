@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"strings"
+
 	"mcpdoctor/rules/catalog"
 	"mcpdoctor/scan"
 )
@@ -94,15 +96,18 @@ func (x *index) identify(c *Command, words []string) Recognition {
 	if c.Program == "" {
 		return Recognition{}
 	}
+	if x.lookalikes[c.Program] {
+		return Recognition{}
+	}
 	row, known := x.find(c)
 	if row != nil {
 		r := Recognition{Role: roles[row.Family], Name: row.Name, By: byCatalog, Confidence: Certain}
-		if r.Name == "" || r.Role == RoleServer && c.Kind == KindPackage {
-			r.Name = c.Program
+		if r.Name == "" || r.Role == RoleServer && !strings.Contains(r.Name, " ") {
+			r.Name = c.Program // its own name says more than the one that it shares with its binary
 		}
 		return r
 	}
-	if known || x.lookalikes[c.Program] || x.launchers[c.Program] != nil {
+	if known && c.Kind != KindImage || x.launchers[c.Program] != nil {
 		return Recognition{}
 	}
 	if sure := convention(c); sure != "" {

@@ -12,6 +12,8 @@ func convention(c *Command) Confidence {
 		return likelyIf(imageName(c.Program))
 	case c.Runtime == "java" && modding(c.Program):
 		return "" // "MCP" was Minecraft's Coder Pack first
+	case serverName(moduleStem(c.Program)) && c.folder:
+		return Possible
 	case serverName(moduleStem(c.Program)), c.from != "" && serverName(c.from):
 		return Likely
 	case c.Kind == KindScript && strings.HasSuffix(c.Program, "-wrapper"):
@@ -21,7 +23,7 @@ func convention(c *Command) Confidence {
 	switch {
 	case c.Kind == KindPackage && several && strings.Count(c.Program, "/") == 1 && serverName(inside):
 		return Likely // one of the scripts of x-mcp
-	case c.Path != "" && camelName(lastSegment(c.Path)):
+	case camelName(lastSegment(c.Path)):
 		return Likely
 	case extensionFolder(c):
 		return Likely
@@ -115,22 +117,14 @@ func modding(name string) bool {
 	return false
 }
 
-// camelName tells that a program is named like a server in the manner of C# and Swift: UnityMcpServer,
-// XcodeBuildMCP.
+// camelName tells that a program is named like a server in the manner of C# and Java: UnityMcpServer.
+// A lone MCP at the end is not enough, since vendors of hardware have tools of such names.
 func camelName(name string) bool {
 	name = strings.TrimSuffix(name, extension(name))
 	if hasSuffixFold(name, ".exe") {
-		name = name[:len(name)-4]
+		name = name[:len(name)-len(".exe")]
 	}
-	if hasSuffixFold(name, "server") {
-		name = strings.TrimRight(name[:len(name)-len("server")], "-_.")
-	}
-	n := len(name) - 3
-	if n < 1 || name[n:] != "MCP" && name[n:] != "Mcp" {
-		return false
-	}
-	before := name[n-1]
-	return before >= 'a' && before <= 'z' || before >= '0' && before <= '9'
+	return strings.HasSuffix(name, "McpServer") || strings.HasSuffix(name, "MCPServer")
 }
 
 // extensionFolder tells that a script lies where Claude Desktop keeps its extensions, all of which

@@ -19,13 +19,15 @@ type index struct {
 
 // loadIndex reads the embedded catalog, once and only when it is needed. That it can be read is
 // proved by the catalog's own tests.
-var loadIndex = sync.OnceValue(func() *index {
+var loadIndex = sync.OnceValue(buildIndex)
+
+func buildIndex() *index {
 	c, err := catalog.Embedded()
 	if err != nil {
 		panic("rules: the embedded catalog is broken: " + err.Error())
 	}
 	return newIndex(c)
-})
+}
 
 func newIndex(c *catalog.Catalog) *index {
 	x := &index{
@@ -88,23 +90,28 @@ func (x *index) isShell(name string) bool {
 // find returns the row that a command fulfils; known tells that its program is in the catalog, so
 // that its name alone says nothing more.
 func (x *index) find(c *Command) (row *catalog.Program, known bool) {
-	for _, name := range lookups(c) {
-		for _, p := range x.programs[name] {
-			switch {
-			case p.Below == "":
-				known = true
-				if matches(p, c) {
-					return p, true
-				}
-			case isBelow(c.Path, p.Below):
-				if matches(p, c) {
-					return p, true
-				}
-				return nil, true // it is this program and no other of its name
+	name := c.Program
+	if c.Kind == KindImage {
+		name = lastSegment(name)
+	}
+	if row, known = x.named(name, c); known {
+		return row, true
+	}
+	if c.Kind == KindModule || c.Kind == KindPackage {
+		// Python spells packages and modules differently, and names a module's entry with it.
+		name = moduleStem(name)
+		if row, known = x.named(name, c); known {
+			return row, true
+		}
+		if strings.IndexByte(name, '_') >= 0 {
+			if row, known = x.named(strings.ReplaceAll(name, "_", "-"), c); known {
+				return row, true
 			}
 		}
-		if known {
-			return nil, true
+	}
+	if c.from != "" {
+		if row, known = x.named(c.from, c); known {
+			return row, true
 		}
 	}
 	for _, p := range x.prefixes {
@@ -115,23 +122,22 @@ func (x *index) find(c *Command) (row *catalog.Program, known bool) {
 	return nil, false
 }
 
-// lookups are the names that a program may have in the catalog: Python spells packages and modules
-// differently, and names a module's entry with it.
-func lookups(c *Command) []string {
-	names := append(make([]string, 0, 3), c.Program)
-	if c.Kind == KindModule || c.Kind == KindPackage {
-		name := moduleStem(c.Program)
-		if name != c.Program {
-			names = append(names, name)
+// named asks the rows of one name, those with a folder first. A program that is in the folder of one
+// is no other program of its name.
+func (x *index) named(name string, c *Command) (row *catalog.Program, known bool) {
+	placed := false
+	for _, p := range x.programs[name] {
+		switch in := p.Below != "" && isBelow(c.Path, p.Below); {
+		case p.Below != "" && !in, p.Below == "" && placed:
+			continue
+		case in:
+			placed = true
 		}
-		if strings.IndexByte(name, '_') >= 0 {
-			names = append(names, strings.ReplaceAll(name, "_", "-"))
+		if known = true; matches(p, c) {
+			return p, true
 		}
 	}
-	if c.from != "" && c.from != c.Program {
-		names = append(names, c.from)
-	}
-	return names
+	return nil, known
 }
 
 // moduleStem takes the entry off a module: hermes_cli.main.
@@ -158,6 +164,9 @@ func matches(p *catalog.Program, c *Command) bool {
 	if p.App && !isOwner(c) {
 		return false
 	}
+	if c.Kind == KindImage && p.Family != catalog.Servers && p.Family != catalog.Gateways {
+		return false // a client in a container is not the process that started it
+	}
 	for _, w := range p.Without {
 		if fulfils(w, c.Args) {
 			return false
@@ -175,7 +184,7 @@ func matches(p *catalog.Program, c *Command) bool {
 // main process, or an extension host. Those that draw or decode never do, and a name without a path
 // is the command that a person types.
 func isOwner(c *Command) bool {
-	if c.Path == "" || c.Runtime != "" {
+	if c.Path == "" || c.Runtime != "" || len(c.Launchers) > 0 {
 		return false
 	}
 	kind, ok := c.Flag("--type")
@@ -247,6 +256,7 @@ type started struct {
 	words  []string
 	from   string // the package to take it from
 	call   string // a line of shell instead of words
+	folder string // the folder to start it in
 	module bool   // the first word is a Python module
 	line   bool   // the words are a line of shell
 	strip  bool   // that is in quotes of its own
@@ -311,6 +321,8 @@ func (s *started) options(row *catalog.Launcher, args []string) []string {
 			if s.from == "" {
 				s.from = value
 			}
+		case name == "--directory", name == "--cwd":
+			s.folder = value
 		case row.Name == "npx" && (name == "-c" || name == "--call"):
 			s.call = value
 		}

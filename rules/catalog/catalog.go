@@ -8,6 +8,7 @@ package catalog
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,8 @@ const (
 	Launchers  Family = "launchers"
 	Lookalikes Family = "lookalikes"
 )
+
+var families = []Family{Clients, Gateways, Servers, Helpers, Launchers, Lookalikes}
 
 // Catalog is the content of one or more files.
 type Catalog struct {
@@ -67,7 +70,8 @@ type Launcher struct {
 	Words  []string // the command and its sub-commands
 	Starts Starts
 
-	// Skip counts the words between the options and what is started ("timeout 60 COMMAND").
+	// Skip counts the words between the options and what is started ("timeout 60 COMMAND"); -1 when
+	// it is all up to a "--" ("mise x node@22 -- COMMAND").
 	Skip int
 
 	// Options are those that are followed by a value in a word of its own. With AllOptions every
@@ -134,12 +138,12 @@ func Parse(name, text string) (*Catalog, error) {
 func (c *Catalog) add(family *Family, line string) error {
 	if heading, ok := strings.CutPrefix(line, "["); ok {
 		heading, ok = strings.CutSuffix(heading, "]")
-		switch f := Family(heading); f {
-		case Clients, Gateways, Servers, Helpers, Launchers, Lookalikes:
-			*family = f
-			return nil
+		f := Family(heading)
+		if !ok || !slices.Contains(families, f) {
+			return fmt.Errorf("unknown heading %q", line)
 		}
-		return fmt.Errorf("unknown heading %q", line)
+		*family = f
+		return nil
 	}
 	columns := split(line)
 	switch *family {
@@ -238,11 +242,14 @@ func launcher(columns []string) (Launcher, error) {
 	default:
 		return l, fmt.Errorf("unknown way to start %q", columns[2])
 	}
-	if more {
-		if skip != "1" {
-			return l, fmt.Errorf("want +1, have %q", columns[2])
-		}
+	switch {
+	case !more:
+	case skip == "1":
 		l.Skip = 1
+	case skip == "--":
+		l.Skip = -1
+	default:
+		return l, fmt.Errorf("want +1 or +--, have %q", columns[2])
 	}
 	for _, o := range strings.Fields(cell(columns, 3)) {
 		switch {

@@ -1,0 +1,138 @@
+package catalog
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFiles(t *testing.T) {
+	names, err := filepath.Glob("*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Sorted(slices.Values(Files))
+	if !slices.Equal(names, want) {
+		t.Errorf("the folder has %q, Files has %q", names, want)
+	}
+	for _, name := range Files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse(name, string(text))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(c.Programs)+len(c.Launchers)+len(c.Lookalikes) == 0 {
+			t.Errorf("%s is empty", name)
+		}
+		var rows []string
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimRight(line, "\n")
+			if line == "" || line[0] == '#' || line[0] == '[' {
+				continue
+			}
+			rows = append(rows, line)
+		}
+		if !slices.IsSorted(rows) {
+			t.Errorf("%s is not sorted", name)
+		}
+		if n := len(rows); len(slices.Compact(rows)) != n {
+			t.Errorf("%s has duplicates", name)
+		}
+	}
+}
+
+// A name has one meaning: what is a look-alike whatever its arguments cannot be something else for
+// some of them.
+func TestDisjoint(t *testing.T) {
+	c, err := Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := map[string]bool{}
+	for _, name := range c.Lookalikes {
+		if name != strings.ToLower(name) {
+			t.Errorf("look-alike %q is not in lower case", name)
+		}
+		never[name] = true
+	}
+	seen := map[string]bool{}
+	for _, p := range c.Programs {
+		if never[p.Program] {
+			t.Errorf("%s is in %s and in lookalikes", p.Program, p.Family)
+		}
+		key := string(p.Family) + " " + p.Below + "//" + p.Program
+		if seen[key] {
+			t.Errorf("%s has two rows in %s", p.Program, p.Family)
+		}
+		seen[key] = true
+	}
+	for _, l := range c.Launchers {
+		if never[l.Words[0]] {
+			t.Errorf("%s is in launchers and in lookalikes", l.Words[0])
+		}
+		key := strings.Join(l.Words, " ")
+		if seen[key] {
+			t.Errorf("launcher %s has two rows", key)
+		}
+		seen[key] = true
+	}
+}
+
+func TestParse(t *testing.T) {
+	c, err := Parse("mine.txt", `# My own.
+[servers]
+notes   notes-mcp  serve stdio, --mcp  --help   # a comment
+inhouse*
+team//app	-	(app)
+[launchers]
+keyring run  keyring run  command+1  -s --service
+[lookalikes]
+mcp-paint
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Programs) != 3 || len(c.Launchers) != 1 || len(c.Lookalikes) != 1 {
+		t.Fatalf("%+v", c)
+	}
+	notes := c.Programs[0]
+	if notes.Family != Servers || notes.Program != "notes" || notes.Name != "notes-mcp" || len(notes.With) != 2 || len(notes.With[0]) != 2 || len(notes.Without) != 1 {
+		t.Errorf("%+v", notes)
+	}
+	if app := c.Programs[2]; app.Below != "team" || app.Program != "app" || !app.App || app.Name != "" {
+		t.Errorf("%+v", app)
+	}
+	if l := c.Launchers[0]; l.Skip != 1 || l.Starts != StartsCommand || !l.Options["--service"] || len(l.Words) != 2 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"x":                                "mine.txt:1: a row before the first [heading]",
+		"[severs]":                         `mine.txt:1: unknown heading "[severs]"`,
+		"[servers":                         `mine.txt:1: unknown heading "[servers"`,
+		"[servers]\n\na  b  c  d  e":       "mine.txt:3: want at most 4 columns, have 5",
+		"[servers]\nNotes":                 `mine.txt:2: program "Notes" is not in lower case`,
+		"[servers]\na*b":                   `mine.txt:2: program "a*b": a * is for the end of a name only`,
+		"[servers]\n*":                     `mine.txt:2: program "*": a * is for the end of a name only`,
+		"[servers]\na  -  b,,c":            `mine.txt:2: an empty condition in "b,,c"`,
+		"[servers]\na  -  --mcp stdio":     `mine.txt:2: condition "--mcp stdio": a flag stands alone`,
+		"[launchers]\na  a":                "mine.txt:2: want 3 or 4 columns, have 2",
+		"[launchers]\na  a  thing":         `mine.txt:2: unknown way to start "thing"`,
+		"[launchers]\na  a  command+2":     `mine.txt:2: want +1 or +--, have "command+2"`,
+		"[launchers]\na  a  command  -x y": `mine.txt:2: option "y" begins with neither - nor +`,
+		"[lookalikes]\na  b":               "mine.txt:2: want 1 column, have 2",
+	} {
+		_, err := Parse("mine.txt", text)
+		if err == nil || err.Error() != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
