@@ -33,6 +33,26 @@ func (t *table) agesOf(ins []*instance) []string {
 	return []string{line}
 }
 
+// tally turns counted facts into sentences, the most frequent first, and says of how many each is
+// true. Of many it keeps a few: the servers of a hundred gateways would each name their own.
+func tally(facts map[string]int, of int) []string {
+	const most = 4
+	keys := sortedKeys(facts)
+	slices.SortStableFunc(keys, func(a, b string) int { return facts[b] - facts[a] })
+	var out []string
+	for i, fact := range keys {
+		switch {
+		case i == most && len(keys) > most:
+			return append(out, fmt.Sprintf("... and %d more of the kind", len(keys)-most))
+		case facts[fact] == of:
+			out = append(out, fact)
+		default:
+			out = append(out, fmt.Sprintf("%d of %d: %s", facts[fact], of, fact))
+		}
+	}
+	return out
+}
+
 // busy is the share of one core from which an orphan is said to spin: servers that poll a closed
 // stdin use 50 to 100 %, idle ones less than one.
 const busy = 50.0

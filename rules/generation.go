@@ -83,7 +83,7 @@ func (t *table) generations(client *instance) (Finding, bool) {
 	if sets > 1 {
 		subjects = append(append(subjects, parallel...), newest...)
 	}
-	subjects, stale = t.oldEnough(subjects), t.oldEnough(stale)
+	subjects, stale = t.take(&staleGeneration, subjects), t.oldEnough(stale)
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}

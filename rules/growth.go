@@ -59,11 +59,18 @@ func findGrowth(t *table) []Finding {
 			before[p.ID()] = p
 		}
 	}
+	sizes := map[string][]int64{} // by program
+	for _, in := range servers {
+		sizes[canonical(in.rec.Command.Program)] = append(sizes[canonical(in.rec.Command.Program)], t.size(in))
+	}
+	for _, like := range sizes {
+		slices.Sort(like)
+	}
 	var out []Finding
 	for _, in := range servers {
 		evidence := t.grown(in, before, between)
 		if len(evidence) == 0 {
-			evidence = t.huge(in, servers)
+			evidence = t.huge(in, sizes[canonical(in.rec.Command.Program)])
 		}
 		if len(evidence) > 0 && len(t.oldEnough([]*instance{in})) > 0 {
 			out = append(out, t.growth(in, evidence))
@@ -101,24 +108,18 @@ func (t *table) grown(in *instance, before map[scan.ID]*scan.Process, between ti
 	return out
 }
 
-// huge compares an instance with its like, and with the machine.
-func (t *table) huge(in *instance, servers []*instance) []string {
-	size := t.rss(in) + t.swap(in)
+// size is what an instance holds of memory and swap: leaks sit in swap.
+func (t *table) size(in *instance) int64 { return t.rss(in) + t.swap(in) }
+
+// huge compares an instance with its like, whose sizes ascend, and with the machine.
+func (t *table) huge(in *instance, like []int64) []string {
+	size := t.size(in)
 	if size < hugeLeast {
 		return nil
 	}
 	var out []string
-	var peers []int64
-	for _, other := range servers {
-		if other != in && sameProgram(other.rec.Command, in.rec.Command) {
-			peers = append(peers, t.rss(other)+t.swap(other))
-		}
-	}
-	slices.Sort(peers)
-	if len(peers) > 0 {
-		if usual := peers[len(peers)/2]; usual > 0 && size/usual >= hugeTimes {
-			out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", Bytes(size), Bytes(usual)))
-		}
+	if usual := like[(len(like)-1)/2]; usual > 0 && size/usual >= hugeTimes {
+		out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", Bytes(size), Bytes(usual)))
 	}
 	if total := t.snap.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
 		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", Bytes(size), 100*float64(size)/float64(total)))
@@ -133,7 +134,7 @@ func (t *table) growth(in *instance, evidence []string) Finding {
 	p := t.mainProc(in)
 	// A server that another rule gave up already is not offered a second time.
 	c := claim{rule: &memoryGrowth, severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
-	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(t.rss(in)+t.swap(in)))
+	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(t.size(in)))
 	c.remedy = Remedy{
 		Summary: "restart it now, update it, and look again in an hour",
 		Steps:   []string{"a server of HTTP sessions: end idle sessions, limit their number, answer 404 to an unknown one; or serve stateless"},

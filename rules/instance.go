@@ -22,8 +22,8 @@ type instance struct {
 
 	service *scan.Service // the job of a service manager that it is; nil for none
 	owner   Owner
-	above   *instance // the client, gateway or server that owns it; nil when nobody is known
-	servers int       // how many servers it owns itself
+	above   *instance   // the client, gateway or server that owns it; nil when nobody is known
+	owned   []*instance // the servers that it owns itself, ascending by their root's PID
 
 	verdict Verdict
 	because string
@@ -34,24 +34,32 @@ type table struct {
 	*Recognised
 	Options
 	now       time.Time
-	instances []*instance
+	instances []*instance // ascending by their root's PID
 	of        []*instance // by node
-	browsers  int
+	copies    map[string][]*instance
+	services  map[int32]*scan.Service // by the node of their main process
 }
 
 func newTable(r *Recognised, o Options) *table {
 	t := &table{Recognised: r, Options: o, now: r.snap.Taken, of: make([]*instance, len(r.forest.procs))}
+	t.copies, t.services = map[string][]*instance{}, map[int32]*scan.Service{}
+	for i, s := range r.snap.Host.Services {
+		if at := r.forest.at(s.MainPID); at != none && s.MainPID > 0 {
+			t.services[at] = &r.snap.Host.Services[i]
+		}
+	}
 	r.forest.walk(t.place)
 	for _, in := range t.instances {
 		t.name(in)
 		in.service = t.service(in)
+		t.copies[in.identity] = append(t.copies[in.identity], in)
 	}
 	slices.SortFunc(t.instances, func(a, b *instance) int { return int(a.root - b.root) })
 	for _, in := range t.instances {
 		in.owner = t.owner(in)
 		in.above = t.ownedBy(in)
 		if in.above != nil && in.role == RoleServer {
-			in.above.servers++
+			in.above.owned = append(in.above.owned, in)
 		}
 	}
 	t.findWorkers()
@@ -123,7 +131,9 @@ func (t *table) join(in *instance, node int32) {
 // joins decides whether a process belongs to its parent's instance.
 func joins(over *instance, parent, child *Recognition) bool {
 	switch {
-	case parent.role() == RoleLauncher:
+	case parent == nil:
+		return false // below a stranger that a server started
+	case parent.Role == RoleLauncher:
 		return true // whatever a launcher started is what it was started for
 	case child.Role == RoleHelper:
 		return over.role == RoleServer || over.role == RoleHelper
@@ -169,11 +179,9 @@ func (t *table) ownedBy(in *instance) *instance {
 // service returns the job of a service manager that in is: one of its processes is the one that
 // the manager watches. Being in a unit's cgroup is not enough, since orphans inherit it.
 func (t *table) service(in *instance) *scan.Service {
-	for i, s := range t.snap.Host.Services {
-		if s.MainPID > 0 {
-			if at := t.forest.at(s.MainPID); at != none && t.of[at] == in {
-				return &t.snap.Host.Services[i]
-			}
+	for _, m := range in.members {
+		if s := t.services[m]; s != nil {
+			return s
 		}
 	}
 	return nil

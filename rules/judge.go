@@ -86,7 +86,7 @@ type claim struct {
 	remedy    Remedy
 }
 
-// finding turns a claim into a Finding, and marks its subjects as explained.
+// finding turns a claim into a Finding, and gives its subjects their verdict.
 func (t *table) finding(c claim) Finding {
 	f := Finding{
 		ID: c.rule.ID + "-" + hash(c.key), Rule: c.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
@@ -104,8 +104,8 @@ func (t *table) finding(c claim) Finding {
 			f.PIDs = append(f.PIDs, t.pids(in)...)
 		}
 		shown[in] = true
-		if in.verdict == "" && c.severity != Info && in.role != RoleClient {
-			in.verdict, in.because = Suspect, c.rule.ID+": "+c.title
+		if in.because == c.rule.ID { // taken by this rule
+			in.because += ": " + c.title
 			if c.severity == Error && c.confidence != Possible {
 				in.verdict = Leaked
 			}
@@ -196,6 +196,17 @@ func commandLine(p *scan.Process) string {
 	return "[" + p.Name + "]"
 }
 
+// take marks instances as explained by a rule, so that no later one takes them for something else,
+// and returns those that are at least as old as was asked for.
+func (t *table) take(rule *Rule, ins []*instance) []*instance {
+	for _, in := range ins {
+		if in.verdict == "" && in.role != RoleClient {
+			in.verdict, in.because = Suspect, rule.ID
+		}
+	}
+	return t.oldEnough(ins)
+}
+
 // oldEnough keeps the instances that are at least as old as was asked for.
 func (t *table) oldEnough(ins []*instance) []*instance {
 	if t.OlderThan <= 0 {
@@ -267,7 +278,7 @@ func (t *table) decide(in *instance) {
 }
 
 func (t *table) owning(in *instance) Owning {
-	o := Owning{Name: in.name, PID: t.mainProc(in).PID, Started: t.rootProc(in).Started, RSSBytes: t.rss(in), Listen: t.listen(in), Version: t.version(in), Servers: in.servers}
+	o := Owning{Name: in.name, PID: t.mainProc(in).PID, Started: t.rootProc(in).Started, RSSBytes: t.rss(in), Listen: t.listen(in), Version: t.version(in), Servers: len(in.owned)}
 	if age, ok := t.age(in); ok {
 		o.AgeSeconds = int64(age.Seconds())
 	}

@@ -54,7 +54,7 @@ func findLeftovers(t *table) []Finding {
 	}
 	var out []Finding
 	for _, key := range sortedKeys(groups) {
-		group := t.oldEnough(groups[key])
+		group := t.take(&leftoverHelper, groups[key])
 		if len(group) == 0 {
 			continue
 		}
@@ -85,11 +85,9 @@ func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
 	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, count(len(group), "helper"), be(len(group), "its", "their"), count(processes, "process"), Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
-		adopted[t.adoption(in)]++
+		adopted[strings.Replace(t.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
 	}
-	for _, a := range sortedKeys(adopted) {
-		c.evidence = append(c.evidence, some(adopted[a], len(group))+strings.Replace(a, "no client is above it", "no MCP server is above it", 1))
-	}
+	c.evidence = append(c.evidence, tally(adopted, len(group))...)
 	for _, in := range group {
 		if mark := profile(in.rec.Command); mark != "" {
 			c.evidence = append(c.evidence, "its command line tells whose it was: "+mark)

@@ -62,7 +62,7 @@ func findOrphans(t *table) []Finding {
 	t.findContainers(gone)
 
 	groups := map[string][]lost{}
-	for _, in := range t.oldEnough(t.ordered(gone)) {
+	for _, in := range t.take(&orphan, t.ordered(gone)) {
 		l := gone[in]
 		key := strings.Join([]string{in.identity, string(l.confidence), l.doubt}, "\x00")
 		groups[key] = append(groups[key], l)
@@ -92,6 +92,9 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 	}
 	if in.role == RoleClient && !t.headless(in) {
 		return lost{}, false // a client that a person uses is never a leak
+	}
+	if t.rootProc(in).PID == 1 || in.role != RoleServer && in.owner.Kind != OwnerNobody {
+		return lost{}, false // a gateway or client is left behind only when it was adopted
 	}
 	if t.contained(in) {
 		return lost{}, false // judged by findContainers
@@ -141,6 +144,8 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		return lost{}, false
 	case len(listen) > 0:
 		l.confidence, l.doubt = Likely, "it listens on "+listed(listen, 2)+": a daemon perhaps"
+	case t.mayListen(in):
+		l.confidence, l.doubt = Possible, "it may listen for connections, which could not be seen"
 	case in.role == RoleClient:
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
 	case in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway:
@@ -157,6 +162,11 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	}
 	l.safe = l.doubt == ""
 	return l, true
+}
+
+// mayListen tells that an instance is meant to listen, and that nobody could look whether it does.
+func (t *table) mayListen(in *instance) bool {
+	return t.mainProc(in).Listen == nil && (in.role == RoleGateway || speaksHTTP(in.rec.Command))
 }
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does
@@ -199,7 +209,7 @@ func (t *table) takeAlong(gone map[*instance]lost) {
 	for grown := true; grown; {
 		grown = false
 		for _, in := range t.instances {
-			if _, ok := gone[in]; ok || in.above == nil || in.role == RoleHelper || in.above.role == RoleClient {
+			if _, ok := gone[in]; ok || in.above == nil || in.role != RoleServer || in.above.role == RoleClient || in.service != nil || len(t.listen(in)) > 0 {
 				continue
 			}
 			if over, ok := gone[in.above]; ok {
@@ -217,8 +227,8 @@ func (t *table) sharedDaemon(in *instance, listen []string) bool {
 	if len(listen) == 0 {
 		return false
 	}
-	for _, other := range t.instances {
-		if other != in && other.identity == in.identity && (other.owner.Kind == OwnerClient || other.owner.Kind == OwnerGateway) {
+	for _, other := range t.copies[in.identity] {
+		if other != in && (other.owner.Kind == OwnerClient || other.owner.Kind == OwnerGateway) {
 			return true
 		}
 	}
@@ -227,8 +237,8 @@ func (t *table) sharedDaemon(in *instance, listen []string) bool {
 
 // supervisedTwin returns an instance of the same command that a service manager keeps.
 func (t *table) supervisedTwin(in *instance) *instance {
-	for _, other := range t.instances {
-		if other != in && other.service != nil && other.identity == in.identity {
+	for _, other := range t.copies[in.identity] {
+		if other != in && other.service != nil {
 			return other
 		}
 	}
@@ -317,12 +327,8 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 			doubts[l.doubt] = true
 		}
 	}
-	for _, a := range sortedKeys(adopters) {
-		out = append(out, some(adopters[a], len(group))+a)
-	}
-	for _, p := range sortedKeys(proofs) {
-		out = append(out, some(proofs[p], len(group))+p)
-	}
+	out = append(out, tally(adopters, len(group))...)
+	out = append(out, tally(proofs, len(group))...)
 	if t.snap.Host.Services != nil && group[0].in.role == RoleServer {
 		out = append(out, "no service manager keeps "+be(len(group), "it", "any of them"))
 	}
@@ -335,13 +341,6 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 		out = append(out, "not ended unasked: "+d)
 	}
 	return out
-}
-
-func some(n, of int) string {
-	if n == of {
-		return ""
-	}
-	return fmt.Sprintf("%d of %d: ", n, of)
 }
 
 // adoption says what became of the parent.

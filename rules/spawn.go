@@ -122,12 +122,9 @@ func findSpawned(t *table) []Finding {
 
 // ownedServers returns the servers whose owner is that instance and that no rule has explained.
 func (t *table) ownedServers(owner *instance) []*instance {
-	if owner.servers == 0 {
-		return nil
-	}
 	var out []*instance
-	for _, in := range t.with(RoleServer) {
-		if in.above == owner && in.verdict == "" && in.service == nil {
+	for _, in := range owner.owned {
+		if in.verdict == "" && in.service == nil {
 			out = append(out, in)
 		}
 	}
@@ -145,7 +142,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	if len(idle) < m.atLeast || !t.spread(idle, m) {
 		return Finding{}, false
 	}
-	idle = t.oldEnough(idle)
+	idle = t.take(&spawnPerRequest, idle)
 	if len(idle) == 0 {
 		return Finding{}, false
 	}
