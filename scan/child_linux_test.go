@@ -106,7 +106,7 @@ func play(part []string) error {
 	case "stay":
 		fmt.Println("ready")
 		stay()
-	case "examine": // looks at a process and writes the row
+	case "examine": // looks at a process, and for who holds its stdin, and writes the row
 		pid, err := strconv.Atoi(part[1])
 		if err != nil {
 			return err
@@ -116,6 +116,7 @@ func play(part []string) error {
 			return err
 		}
 		Examine(context.Background(), s, []int{pid}, ExamineOptions{})
+		Holders(context.Background(), s, []int{pid}, ExamineOptions{})
 		return json.NewEncoder(os.Stdout).Encode(s.find(pid))
 	default:
 		return fmt.Errorf("no such part: %q", part)
