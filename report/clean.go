@@ -24,28 +24,28 @@ const longest = 4 << 10
 // clean returns a deep copy of a report in which every string is safe to show. It goes through
 // all fields there are, so that a new one cannot be forgotten.
 func clean(r *rules.Report) *rules.Report {
-	out := copyOf(reflect.ValueOf(r)).Interface().(*rules.Report)
-	return out
+	return copyOf(reflect.ValueOf(r), text).Interface().(*rules.Report)
 }
 
-func copyOf(v reflect.Value) reflect.Value {
+// copyOf copies a value with all that it holds, and passes every string through a gate.
+func copyOf(v reflect.Value, gate func(string) string) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
 	case reflect.String:
-		out.SetString(text(v.String()))
+		out.SetString(gate(v.String()))
 	case reflect.Pointer:
 		if v.IsNil() {
 			return out
 		}
 		out.Set(reflect.New(v.Type().Elem()))
-		out.Elem().Set(copyOf(v.Elem()))
+		out.Elem().Set(copyOf(v.Elem(), gate))
 	case reflect.Slice:
 		if v.IsNil() {
 			return out
 		}
 		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
 		for i := range v.Len() {
-			out.Index(i).Set(copyOf(v.Index(i)))
+			out.Index(i).Set(copyOf(v.Index(i), gate))
 		}
 	case reflect.Map:
 		if v.IsNil() {
@@ -53,13 +53,13 @@ func copyOf(v reflect.Value) reflect.Value {
 		}
 		out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
 		for it := v.MapRange(); it.Next(); {
-			out.SetMapIndex(copyOf(it.Key()), copyOf(it.Value()))
+			out.SetMapIndex(copyOf(it.Key(), gate), copyOf(it.Value(), gate))
 		}
 	case reflect.Struct:
 		out.Set(v) // times keep their unexported fields
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				out.Field(i).Set(copyOf(v.Field(i)))
+				out.Field(i).Set(copyOf(v.Field(i), gate))
 			}
 		}
 	default:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"unicode/utf8"
 
 	"mcpdoctor/rules"
@@ -32,20 +33,10 @@ func writeJSON(w io.Writer, v any) error {
 // Snapshot writes a snapshot without its secrets. Unlike a report it keeps the strings as they
 // were, since it is to be judged again; what a terminal could obey is escaped as JSON has it.
 func Snapshot(w io.Writer, s *scan.Snapshot) error {
-	out := *s
-	out.Processes = make([]scan.Process, len(s.Processes))
-	for i, p := range s.Processes {
-		p.Args = RedactArgs(p.Args)
-		p.Cmdline = Redact(p.Cmdline)
-		p.Exe, p.CWD, p.Name = Redact(p.Exe), Redact(p.CWD), Redact(p.Name)
-		if p.Env != nil {
-			env := make(map[string]string, len(p.Env))
-			for k, v := range p.Env {
-				env[k] = Redact(v)
-			}
-			p.Env = env
-		}
-		out.Processes[i] = p
+	out := copyOf(reflect.ValueOf(s), Redact).Interface().(*scan.Snapshot)
+	for i := range out.Processes {
+		// What is a secret may only be told by the argument before it.
+		out.Processes[i].Args = RedactArgs(s.Processes[i].Args)
 	}
 	return out.Write(asciiControls{w})
 }

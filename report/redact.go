@@ -23,6 +23,9 @@ func Redact(s string) string {
 // RedactArgs does the same to an argument vector, where the value of an option may be the next
 // element, and keeps its length.
 func RedactArgs(args []string) []string {
+	if args == nil {
+		return nil
+	}
 	out := make([]string, len(args))
 	hide := false
 	for i, a := range args {

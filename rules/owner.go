@@ -177,7 +177,7 @@ func baseName(p *scan.Process) string {
 			}
 		}
 	case p.Cmdline != "":
-		first = firstWord(p.Cmdline)
+		first = programWord(p.Cmdline)
 	}
 	first = strings.ReplaceAll(first, `\`, "/")
 	if i := strings.LastIndexByte(first, '/'); i >= 0 && i+1 < len(first) {
@@ -189,9 +189,9 @@ func baseName(p *scan.Process) string {
 	return first
 }
 
-// firstWord is the program's path in a Windows command line, whose quotes are often missing:
+// programWord is the program's path in a Windows command line, whose quotes are often missing:
 // `C:\Program Files\nodejs\node.exe server.js`.
-func firstWord(line string) string {
+func programWord(line string) string {
 	if rest, ok := strings.CutPrefix(line, `"`); ok {
 		word, _, _ := strings.Cut(rest, `"`)
 		return word
