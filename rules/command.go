@@ -265,9 +265,11 @@ func (l *line) binary(name string, c *Command) {
 		l.script(interpreter, l.words, c)
 		return
 	}
-	if len(args) > 0 && isPath(first) && isScript(args[0]) && l.index.isApp(name) { // a desktop application as Node
-		l.script("node", args, c)
-		return
+	if isPath(first) && l.index.isApp(name) {
+		if script := asNode(args); script != nil {
+			l.script("node", script, c)
+			return
+		}
 	}
 	if strings.Contains(first, ".bin") { // node_modules/.bin
 		l.script("", l.words, c)
@@ -277,6 +279,18 @@ func (l *line) binary(name string, c *Command) {
 	if isPath(first) {
 		c.Path = first
 	}
+}
+
+// asNode returns the script and its arguments when a desktop application is used as Node: for its own
+// command, a language server, an extension. A document that it was told to open is no script.
+func asNode(args []string) []string {
+	for len(args) > 0 && (args[0] == "--ms-enable-electron-run-as-node" || strings.HasPrefix(args[0], "--max-old-space-size")) {
+		args = args[1:]
+	}
+	if len(args) > 0 && isPath(args[0]) && args[0][0] != '-' && (isScript(args[0]) || strings.Contains(cleanPath(args[0]), "/extensions/")) {
+		return args
+	}
+	return nil
 }
 
 // script takes a script that an interpreter runs.

@@ -101,7 +101,7 @@ func stem(p string) string {
 // generic are names that say nothing: the folder's, or the package's, says more.
 var generic = map[string]bool{
 	"": true, "__main__": true, "_": true, ".": true, "app": true, "bin": true, "bundle": true, "cli": true, "entry": true, "entrypoint": true,
-	"index": true, "launch": true, "main": true, "run": true, "server": true, "start": true, "stdio": true, "serve": true, "program": true,
+	"index": true, "launch": true, "main": true, "mod": true, "run": true, "server": true, "start": true, "stdio": true, "serve": true, "program": true,
 }
 
 // storage are folders that hold a program without naming it.

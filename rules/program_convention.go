@@ -12,6 +12,8 @@ func convention(c *Command) Confidence {
 		return likelyIf(imageName(c.Program))
 	case c.Runtime == "java" && modding(c.Program):
 		return "" // "MCP" was Minecraft's Coder Pack first
+	case c.Kind == KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
+		return ""
 	case serverName(moduleStem(c.Program)) && c.folder:
 		return Possible
 	case serverName(moduleStem(c.Program)), c.from != "" && serverName(c.from):
@@ -67,7 +69,7 @@ func serverName(name string) bool {
 	for i := n - 1; i >= 0; i-- {
 		rest := words[i+1 : n]
 		switch {
-		case strings.HasSuffix(words[i], "mcpserver"):
+		case strings.HasSuffix(words[i], "mcpserver"), strings.HasSuffix(words[i], "mcpserverapplication"):
 			return len(rest) == 0
 		case words[i] != "mcp":
 		case len(rest) == 0:
@@ -84,6 +86,16 @@ func serverName(name string) bool {
 // doing are first words of names that do something with servers: create-mcp-server, test_mcp.py.
 var doing = set("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
 	"register release reload remove restart scan setup stop test testing tests uninstall update upgrade use validate verify wait watch")
+
+// tending are first words of scripts that look after servers.
+var tending = set("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
+
+func leading(name string) string {
+	if i := strings.IndexFunc(name, separator); i > 0 {
+		return name[:i]
+	}
+	return name
+}
 
 // about are last words of names that are made around a server: mcp-server-tests.
 var about = set("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
@@ -151,6 +163,9 @@ func scriptName(c *Command) bool {
 	default:
 		return false
 	}
+	if c.Kind == KindScript && !isScript(c.Path) {
+		return false
+	}
 	rest, ok := strings.CutPrefix(spelling.Replace(c.Program), "mcp-")
 	if !ok || rest == "" {
 		return false
@@ -177,8 +192,12 @@ func subCommand(c *Command) Confidence {
 		return ""
 	}
 	switch first := c.Args[0]; {
-	case first == "start-mcp-server" || first == "mcp-server" || first == "start-mcp":
+	case first == "start-mcp-server" || first == "start-mcp":
 		return Likely
+	case first == "mcp-server" && c.Kind != KindBinary:
+		return Likely
+	case first == "mcp-server":
+		return Possible
 	case first == "mcp" && len(c.Args) > 1 && serving[c.Args[1]]:
 		return Likely
 	case first == "mcp" && c.Kind != KindBinary && (len(c.Args) == 1 || strings.HasPrefix(c.Args[1], "-")):
@@ -186,8 +205,12 @@ func subCommand(c *Command) Confidence {
 	case first == "mcp:start" || first == "mcp:serve":
 		return Likely
 	}
-	if hasFlag(c.Args[:min(len(c.Args), searched)], "--mcp") || hasFlag(c.Args[:1], "--mcp-server") {
-		return Possible
+	for i, arg := range c.Args[:min(len(c.Args), searched)] {
+		if arg == "--mcp" || arg == "--mcp-server" {
+			if i+1 == len(c.Args) || strings.HasPrefix(c.Args[i+1], "-") { // else it has a value: --mcp NAME
+				return Possible
+			}
+		}
 	}
 	return ""
 }
