@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpdoctor/rules"
+)
+
+// gateway is a supergateway in front of the lab's own stdio server.
+type gateway struct {
+	*lab
+	pid       int
+	port, url string
+}
+
+// gatewayScript is the script of a version of supergateway, by its first digit.
+func (l *lab) gatewayScript(version string) string {
+	return map[string]string{
+		"3": l.bin("supergateway"),
+		"4": filepath.Join(l.root, "next", "node_modules", ".bin", "supergateway"),
+	}[version]
+}
+
+// gatewayArgs are the arguments of a gateway on that port.
+func (l *lab) gatewayArgs(port string, flags ...string) []string {
+	args := []string{"--stdio", "node " + filepath.Join(l.root, "servers", "mcp-echo.mjs"), "--outputTransport", "streamableHttp"}
+	return append(append(args, flags...), "--port", port)
+}
+
+func (l *lab) startGateway(version string, flags ...string) *gateway {
+	l.t.Helper()
+	port := l.freePort()
+	p := l.start(append([]string{"node", l.gatewayScript(version)}, l.gatewayArgs(port, flags...)...))
+	l.listening(port)
+	return &gateway{lab: l, pid: p.pid, port: port, url: "http://127.0.0.1:" + port + "/mcp"}
+}
+
+// call calls a tool, and the call has to be answered.
+func (g *gateway) call(session string) {
+	g.t.Helper()
+	message := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}`
+	if status, _ := g.post(g.url, session, message); status != 200 {
+		g.t.Fatalf("tools/call is answered with %d", status)
+	}
+}
+
+// open opens a session.
+func (g *gateway) open() (session string) {
+	g.t.Helper()
+	status, session := g.post(g.url, "", initialize)
+	if status != 200 || session == "" {
+		g.t.Fatalf("initialize is answered with %d and session %q", status, session)
+	}
+	g.post(g.url, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return session
+}
+
+// instances returns the processes below the gateway, each server with its shell, the oldest first.
+func (g *gateway) instances() [][]int {
+	all := processes()
+	var tops []process
+	for _, p := range all {
+		if p.ppid == g.pid {
+			tops = append(tops, p)
+		}
+	}
+	slices.SortFunc(tops, func(a, b process) int {
+		if a.start != b.start {
+			return int(a.start) - int(b.start)
+		}
+		return a.pid - b.pid
+	})
+	var out [][]int
+	for _, p := range tops {
+		out = append(out, append([]int{p.pid}, below(p.pid)...))
+	}
+	return out
+}
+
+// psRow is what ps says about a process.
+type psRow struct {
+	ppid int
+	rss  int64
+	args string
+}
+
+// ps asks the machine's own tool.
+func ps(t *testing.T) map[int]psRow {
+	t.Helper()
+	out, err := exec.Command("ps", "-eo", "pid,ppid,rss,args").Output()
+	if err != nil {
+		t.Fatal("ps: ", err)
+	}
+	rows := map[int]psRow{}
+	for _, m := range regexp.MustCompile(`(?m)^ *(\d+) +(\d+) +(\d+) (.*)$`).FindAllStringSubmatch(string(out), -1) {
+		pid, _ := strconv.Atoi(m[1])
+		ppid, _ := strconv.Atoi(m[2])
+		kb, _ := strconv.ParseInt(m[3], 10, 64)
+		rows[pid] = psRow{ppid: ppid, rss: kb * 1024, args: m[4]}
+	}
+	return rows
+}
+
+// about fails the test unless two numbers of bytes differ by a tenth at most.
+func about(t *testing.T, what string, got, want int64) {
+	t.Helper()
+	if math.Abs(float64(got-want)) > 0.1*float64(want) {
+		t.Errorf("%s: %d bytes, where ps has %d", what, got, want)
+	}
+}
+
+// A stateless supergateway 3 keeps a server for each of 25 calls, and the scan tells that story.
+func TestLabStory(t *testing.T) {
+	t.Parallel()
+	const calls = 25
+	l := newLab(t)
+	g := l.startGateway("3")
+	for range calls {
+		g.call("")
+	}
+	servers := g.instances()
+	if len(servers) != calls {
+		t.Fatalf("%d calls left %d servers below the gateway", calls, len(servers))
+	}
+	old := slices.Concat(servers[:calls-1]...)
+	l.waitUntilOld(old, 31*time.Second) // younger ones may be at work
+
+	saved := filepath.Join(l.home, "snapshot.json")
+	if _, stderr, code := l.doctor("snapshot", "--out", saved); code != exitClean {
+		t.Fatalf("snapshot: exit code %d\n%s", code, stderr)
+	}
+	rows := ps(t)
+	r, code := l.scan()
+	if code != exitFindings {
+		t.Errorf("exit code %d, not %d", code, exitFindings)
+	}
+	f := l.only(r, "spawn-per-request")
+
+	t.Run("finding", func(t *testing.T) {
+		if f.Severity != rules.Error || f.Confidence != rules.Certain {
+			t.Errorf("it is %s, %s", f.Severity, f.Confidence)
+		}
+		if f.ParentPID != g.pid || f.Instances != calls-1 {
+			t.Errorf("parent %d and %d instances, not %d and %d", f.ParentPID, f.Instances, g.pid, calls-1)
+		}
+		same(t, "the subjects", f.PIDs, old)
+		same(t, "what is safe to end", f.Reap.Safe, old)
+		same(t, "what may be ended on request", f.Reap.OnRequest, nil)
+		if len(r.Findings) != 1 {
+			t.Errorf("there are %d findings about it, not one", len(r.Findings))
+		}
+	})
+	t.Run("words", func(t *testing.T) {
+		holds(t, "the title", f.Title, "supergateway 3.4.3", fmt.Sprintf("pid %d", g.pid), "port "+g.port, "25 instances", "per request")
+		evidence := strings.Join(f.Evidence, "\n")
+		holds(t, "the evidence", evidence, "--stateful and --sessionTimeout are missing", "oldest", "25 started within", "all 25")
+		remedy := strings.Join(append(append([]string{f.Remedy.Summary}, f.Remedy.Steps...), f.Remedy.Commands...), "\n")
+		holds(t, "the remedy", remedy, "--stateful", "--sessionTimeout", "supergateway 4", "mcpdoctor reap", "mcpdoctor explain spawn-per-request")
+	})
+	t.Run("counts and bytes of ps", func(t *testing.T) {
+		below := map[int]bool{g.pid: true}
+		var inPS []int
+		var bytes int64
+		for grown := true; grown; {
+			grown = false
+			for pid, row := range rows {
+				if below[row.ppid] && !below[pid] {
+					below[pid], grown = true, true
+					inPS, bytes = append(inPS, pid), bytes+row.rss
+				}
+			}
+		}
+		var shown []int
+		for _, row := range f.Processes {
+			if row.PID != g.pid {
+				shown = append(shown, row.PID)
+			}
+		}
+		same(t, "the processes shown", shown, inPS)
+		about(t, "RSS of the finding", f.RSSBytes, bytes)
+		holds(t, "the title", f.Title, rules.Bytes(f.RSSBytes))
+		for _, row := range f.Processes {
+			if row.PPID != rows[row.PID].ppid || row.Command != rows[row.PID].args {
+				t.Errorf("pid %d: parent %d, %q; in ps %+v", row.PID, row.PPID, row.Command, rows[row.PID])
+			}
+		}
+	})
+	t.Run("servers", func(t *testing.T) {
+		leaked := 0
+		for _, s := range r.Servers {
+			if s.Owner.Kind != rules.OwnerGateway || s.Owner.PID != g.pid {
+				t.Errorf("server %v has the owner %+v", s.PIDs, s.Owner)
+			}
+			if s.Verdict == rules.Leaked {
+				leaked++
+			}
+		}
+		if len(r.Servers) != calls || leaked != calls-1 {
+			t.Errorf("%d servers, %d leaked; not %d and %d", len(r.Servers), leaked, calls, calls-1)
+		}
+		if len(r.Gateways) != 1 || r.Gateways[0].PID != g.pid || r.Gateways[0].Version != "3.4.3" || r.Gateways[0].Servers != calls {
+			t.Errorf("gateways: %+v", r.Gateways)
+		}
+	})
+	t.Run("first screen", func(t *testing.T) {
+		text, _, code := l.doctor("scan")
+		if code != exitFindings {
+			t.Errorf("exit code %d, not %d", code, exitFindings)
+		}
+		holds(t, "the first screen", screen(t, text, g.pid),
+			"supergateway 3.4.3", fmt.Sprintf("pid %d", g.pid), "port "+g.port, "25 instances", "oldest",
+			"--stateful and --sessionTimeout are missing", "supergateway 4", "mcpdoctor reap", "mcpdoctor explain spawn-per-request")
+		if strings.ContainsRune(text, '\x1b') {
+			t.Error("there are escape codes in a pipe")
+		}
+	})
+	t.Run("saved", func(t *testing.T) {
+		later, _ := l.scan("--from", saved)
+		same(t, "the subjects", l.only(later, "spawn-per-request").PIDs, f.PIDs)
+		same(t, "what is safe to end", l.only(later, "spawn-per-request").Reap.Safe, f.Reap.Safe)
+		if len(later.Findings) != len(r.Findings) {
+			t.Errorf("%d findings, and %d from the saved snapshot", len(r.Findings), len(later.Findings))
+		}
+	})
+}
+
+// screen returns the first 24 lines, as they are where nothing else has leaked: without the
+// findings that are not about this gateway, but happen to hold more.
+func screen(t *testing.T, text string, gateway int) string {
+	t.Helper()
+	blocks := strings.Split(text, "\n\n")
+	for _, b := range blocks[1:] {
+		if title, _, _ := strings.Cut(b, "\n"); strings.Contains(title, fmt.Sprintf("(pid %d,", gateway)) {
+			lines := strings.Split(blocks[0]+"\n\n"+b, "\n")
+			return strings.Join(lines[:min(len(lines), 24)], "\n")
+		}
+	}
+	t.Fatalf("no finding has the gateway (pid %d) in its first line:\n%s", gateway, text)
+	return ""
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// playAs is the environment variable that makes the test binary play another part than that of the
+// tests, so that a test can start the real command, or a client, as a process of its own.
+const playAs = "MCPDOCTOR_TEST_AS"
+
+// parts are the parts that it can play.
+var parts = map[string]func(){"mcpdoctor": main}
+
+// afterwards are called when all tests have ended.
+var afterwards []func()
+
+func TestMain(m *testing.M) {
+	if play, ok := parts[os.Getenv(playAs)]; ok {
+		play()
+		return
+	}
+	code := m.Run()
+	for _, f := range afterwards {
+		f()
+	}
+	os.Exit(code)
+}
