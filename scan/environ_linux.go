@@ -3,6 +3,9 @@ package scan
 import (
 	"bytes"
 	"context"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -31,15 +34,15 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 		env   map[string]string
 		err   error
 	}
-	dirs := make([]int, len(looks))
+	dirs := make([]atomic.Int32, len(looks)) // whoever takes one closes it, and leaves -1
 	for i := range looks {
-		dirs[i] = looks[i].dir
+		dirs[i].Store(int32(looks[i].dir))
 	}
 	late := sweep(ctx, len(rows), func() func(int) environ {
 		buf := make([]byte, environSize)
 		return func(i int) environ {
-			h := handle{reader{root: dirs[i], buf: buf}}
-			if dirs[i] < 0 {
+			h := handle{reader{root: int(dirs[i].Swap(-1)), buf: buf}}
+			if h.root < 0 {
 				var err error
 				if h, err = openHandle(e.root, e.ids[i], buf); err != nil {
 					return environ{}
@@ -55,5 +58,10 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 			rows[i].setUnreadable("env", refused(v.err))
 		}
 	})
+	for _, i := range late {
+		if dir := dirs[i].Swap(-1); dir >= 0 {
+			unix.Close(int(dir))
+		}
+	}
 	giveUp(s, rows, late, o, "env")
 }

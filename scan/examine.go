@@ -111,18 +111,25 @@ var EnvNames = []string{
 	"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", // Claude Code
 	"CODEX_MANAGED_BY_BUN", "CODEX_MANAGED_BY_NPM", "CODEX_SANDBOX", // Codex
 	"CURSOR_AGENT", "CURSOR_TRACE_ID", // Cursor
-	"ELECTRON_RUN_AS_NODE",     // any desktop application that starts its own Node
+	"ELECTRON_RUN_AS_NODE",     // a desktop application that starts its own Node
 	"GEMINI_CLI",               // Gemini CLI
-	"HERMES_MCP_PARENT_PID",    // hermes-agent: the PID of the client itself
+	"HERMES_MCP_PARENT_PID",    // hermes-agent: the client's PID
 	"OPENCODE",                 // opencode
 	"VSCODE_CWD", "VSCODE_PID", // VS Code and what is built from it
-	"CODEGRAPH_DAEMON_INTERNAL",   // codegraph's shared daemon, which outlives clients by design
-	"STY", "TERM_PROGRAM", "TMUX", // the terminal, or what keeps one
+
+	// Daemons that outlive their clients by design.
+	"CODEGRAPH_DAEMON_INTERNAL",
+
+	// Terminals, and what keeps them.
+	"STY", "TERM_PROGRAM", "TMUX",
+
+	// Launchers.
 	"npm_config_user_agent",        // npm, pnpm, yarn or bun, with version
 	"npm_lifecycle_event",          // "npx", or the script of package.json
 	"UV", "UV_RUN_RECURSION_DEPTH", // uv, uvx
-	"INVOCATION_ID", "SYSTEMD_EXEC_PID", // systemd
-	"MANAGERPID",                // systemd --user
+
+	// Service managers.
+	"INVOCATION_ID", "MANAGERPID", "SYSTEMD_EXEC_PID", // systemd
 	"PM2_HOME", "name", "pm_id", // pm2
 	"SUPERVISOR_ENABLED", "SUPERVISOR_GROUP_NAME", "SUPERVISOR_PROCESS_NAME", // supervisord
 	"XPC_SERVICE_NAME", // launchd

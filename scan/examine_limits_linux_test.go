@@ -212,7 +212,7 @@ func TestStuckProcesses(t *testing.T) {
 	}
 }
 
-// A gateway under way: all at once may be asked about processes that come and go.
+// Processes may end at any moment while they are looked at, which is nobody's problem.
 func TestManyProcessesThatEnd(t *testing.T) {
 	var commands []*exec.Cmd
 	var pids []int
