@@ -194,7 +194,7 @@ func TestTakeMostlyBlocked(t *testing.T) {
 			t.Errorf("%s", asJSON(t, p))
 		}
 	}
-	wantProblems(t, s, "did not come back within 100ms", "were left unread, since too many reads blocked")
+	wantProblems(t, s, "did not come back within 100ms", "were left unread, since reading the others took too long")
 }
 
 func TestTakeVanishedAndRefused(t *testing.T) {
