@@ -50,6 +50,46 @@ func (t *table) findContainers(gone map[*instance]lost) {
 	}
 }
 
+// containerRemedy tells how to end containers: by docker, which also removes them, and by their id.
+func (t *table) containerRemedy(subjects []*instance) Remedy {
+	r := Remedy{
+		Summary: "stop the containers by their id, never by their image, which would stop the one in use as well",
+		Steps: []string{
+			"make sure that nobody uses them: their client may run on another machine",
+			"give docker run a --name or --label per session, so that they can be told apart; or run the server without docker",
+		},
+	}
+	var ids []string
+	for _, in := range subjects {
+		if id := t.containerID(in); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	const most = 16 // on one line
+	if len(ids) > 0 && len(ids) <= most {
+		r.Commands = append(r.Commands, "docker stop "+strings.Join(ids, " "))
+	} else {
+		r.Commands = append(r.Commands, "docker ps")
+	}
+	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
+	return r
+}
+
+// containerID is the container's id, as its shim was told it (containerd-shim -id ID), in the
+// short form that docker prints; "" when it is not there.
+func (t *table) containerID(in *instance) string {
+	const short = 12
+	args := t.proc(t.forest.parent[in.root]).Args
+	for i, a := range args {
+		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
+			return args[i+1][:min(short, len(args[i+1]))]
+		}
+	}
+	return ""
+}
+
+func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }
+
 func (t *table) clientOf(in *instance, clients []*instance, taken map[*instance]bool) *instance {
 	var best *instance
 	least := pairing

@@ -100,8 +100,11 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 	for _, in := range subjects {
 		names[in.name] = true
 	}
-	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), count(len(first), "like server"), count(len(subjects), "instance"), Bytes(redundant))
-	c.title = strings.Replace(c.title, "like server", "same server", 1)
+	each := "the same server"
+	if len(first) > 1 {
+		each = fmt.Sprintf("the same %d servers", len(first))
+	}
+	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, count(len(subjects), "instance"), Bytes(redundant))
 	c.evidence = append(c.evidence, "each runs once per session: "+listed(sortedKeys(names), 6))
 	c.evidence = append(c.evidence, t.agesOf(sessions)...)
 	if app := t.applicationOf(sessions[0]); app != nil {

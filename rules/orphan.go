@@ -317,8 +317,8 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 	proofs := map[string]int{}
 	doubts := map[string]bool{}
 	for _, l := range group {
-		if l.in.owner.Kind == OwnerNobody {
-			adopters[t.adoption(l.in)]++
+		if l.in.owner.Kind == OwnerNobody && !t.contained(l.in) {
+			adopters[t.adoption(l.in, len(group))]++
 		}
 		if l.proof != "" {
 			proofs[l.proof]++
@@ -344,11 +344,11 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 }
 
 // adoption says what became of the parent.
-func (t *table) adoption(in *instance) string {
+func (t *table) adoption(in *instance, of int) string {
 	p := t.rootProc(in)
-	top := "it"
+	top := be(of, "it", "each")
 	if rec := t.recs[in.root]; rec.role() == RoleLauncher && len(in.members) > 1 {
-		top = "its launcher " + launcherName(rec)
+		top = be(of, "its launcher ", "each one's launcher ") + launcherName(rec)
 	}
 	switch t.forest.lineage[in.root] {
 	case missing:
@@ -377,9 +377,8 @@ func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
 		r.Summary = "end the gateway; start it as a service, or from a client that ends it"
 	case in.role == RoleClient:
 		r.Summary = "end it if it has no work left; start headless clients from something that waits for them"
-	case in.rec.Command.Kind == KindImage || t.contained(in):
-		r.Summary = "stop the containers by their id, never by their image, which would stop the one in use as well"
-		r.Steps = append(r.Steps, "docker ps lists them; give docker run a --name or --label per session so that they can be told apart")
+	case t.contained(in):
+		return t.containerRemedy(subjects)
 	}
 	if first.safe {
 		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), false))
