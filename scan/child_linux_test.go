@@ -115,8 +115,8 @@ func play(part []string) error {
 		if err != nil {
 			return err
 		}
-		Examine(context.Background(), s, []int{pid}, ExamineOptions{})
-		Holders(context.Background(), s, []int{pid}, ExamineOptions{})
+		Examine(context.Background(), s, []int{pid}, patient)
+		Holders(context.Background(), s, []int{pid}, patient)
 		return json.NewEncoder(os.Stdout).Encode(s.find(pid))
 	default:
 		return fmt.Errorf("no such part: %q", part)

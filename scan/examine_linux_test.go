@@ -26,11 +26,14 @@ func takeTable(t testing.TB) *Snapshot {
 	return s
 }
 
+// patient is for tests of what is found: a machine that is busy may take its time.
+var patient = ExamineOptions{Deadline: time.Minute}
+
 // examined looks at one process.
 func examined(t testing.TB, pid int) *Process {
 	t.Helper()
 	s := takeTable(t)
-	Examine(t.Context(), s, []int{pid}, ExamineOptions{})
+	Examine(t.Context(), s, []int{pid}, patient)
 	if len(s.Problems) > 0 {
 		t.Log(s.Problems)
 	}
@@ -173,8 +176,8 @@ func TestHolders(t *testing.T) {
 			helper := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.ExtraFiles = []*os.File{ours} })
 			holders := func() []int {
 				s := takeTable(t)
-				Examine(t.Context(), s, []int{server.pid}, ExamineOptions{})
-				Holders(t.Context(), s, []int{server.pid}, ExamineOptions{})
+				Examine(t.Context(), s, []int{server.pid}, patient)
+				Holders(t.Context(), s, []int{server.pid}, patient)
 				if p := s.find(server.pid); slices.Contains(p.Unreadable, "holders") {
 					t.Errorf("holders are unreadable: %v", s.Problems)
 				}
@@ -235,7 +238,7 @@ func TestLookingDisturbsNobody(t *testing.T) {
 		if i%20 == 0 {
 			fmt.Fprintln(ours, i)
 		}
-		Examine(t.Context(), s, []int{server.pid}, ExamineOptions{})
+		Examine(t.Context(), s, []int{server.pid}, patient)
 		wantStdin(t, s.find(server.pid), Stdin{Type: StdinPipe, Peer: PeerOpen})
 		if i%20 == 0 {
 			if got, want := server.line(), "answer to "+strconv.Itoa(i); got != want {
@@ -255,12 +258,12 @@ func TestPIDThatChangedHands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{PSS: true})
+	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{PSS: true, Deadline: time.Minute})
 	if after, err := json.Marshal(p); err != nil || string(after) != string(before) {
 		t.Errorf("facts of another process were attached: %s, %v", after, err)
 	}
 	p.Stdin = &Stdin{Type: StdinPipe, Peer: PeerOpen}
-	Holders(t.Context(), s, []int{server.pid}, ExamineOptions{})
+	Holders(t.Context(), s, []int{server.pid}, patient)
 	if p.Stdin.Holders != nil {
 		t.Errorf("holders of another process were attached: %v", p.Stdin.Holders)
 	}
@@ -275,7 +278,7 @@ func TestProcessThatIsGone(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	p := s.find(cmd.Process.Pid)
-	Examine(t.Context(), s, []int{p.PID, p.PID, 1 << 22}, ExamineOptions{})
+	Examine(t.Context(), s, []int{p.PID, p.PID, 1 << 22}, patient)
 	if p.Stdin != nil || p.Listen != nil || p.Cgroup != "" || len(p.Unreadable) > 0 || len(s.Problems) > 0 {
 		t.Errorf("a process that is gone shows %+v, problems %v", p, s.Problems)
 	}
@@ -351,7 +354,7 @@ func TestExamineAll(t *testing.T) {
 	})
 	s := takeTable(t)
 	s.Host.MemoryTotalBytes = 0 // so that the swap is asked for on a machine without any
-	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{PSS: true})
+	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{PSS: true, Deadline: time.Minute})
 	p := s.find(c.pid)
 	exe, err := os.Executable()
 	if err != nil {

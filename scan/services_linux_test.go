@@ -68,7 +68,7 @@ func TestServicesAsksSystemd(t *testing.T) {
 	fakeSystemctl(t, `[ "$*" = "show --type=service --property=Id,MainPID *" ] || exit 1
 printf 'Id=gate.service\nMainPID=10\n\nId=ssh.service\nMainPID=12\n'`)
 	s := doubted()
-	Services(t.Context(), s, []int{10, 11, 12}, ExamineOptions{})
+	Services(t.Context(), s, []int{10, 11, 12}, patient)
 	// 12 was in no doubt, and nobody asked about it.
 	if want := []Service{{"systemd", "gate.service", 10}}; !slices.Equal(s.Host.Services, want) {
 		t.Errorf("%v, want %v; problems %v", s.Host.Services, want, s.Problems)
