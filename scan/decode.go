@@ -27,6 +27,7 @@ const MaxInput = 256 << 20
 // The processes are put in order. Each must have a PID of its own: one that is there twice is an
 // error in JSON, where it means that the file was tampered with or joined; in the text of ps, where
 // it means that threads were listed or two outputs pasted, the first counts and a problem says so.
+// A "ppid" that is not there is [UnknownPPID].
 //
 // An error is one sentence that names the place and, where there is one, the cure.
 func Read(r io.Reader, now time.Time) (*Snapshot, error) {
@@ -166,7 +167,7 @@ func explainJSON(text []byte, base int, err error) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("broken JSON at %s: %w", place(text, base+int(syntax.Offset)), err)
 	case errors.As(err, &kind):
-		return fmt.Errorf("at %s: %q is a %s, where a snapshot has a %v", place(text, base+int(kind.Offset)), kind.Field, kind.Value, kind.Type)
+		return fmt.Errorf("at %s: %q is a %s, which does not belong there", place(text, base+int(kind.Offset)), kind.Field, kind.Value)
 	}
 	return err
 }

@@ -72,9 +72,9 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 	s.Host.OS = system.name()
 	s.sort()
 
-	s.missing("parents", "no PPID column, orphans cannot be told", func(p *Process) bool { return p.PPID == UnknownPPID })
-	s.missing("ages", "no ELAPSED column", func(p *Process) bool { return p.Started.IsZero() })
-	s.missing("sizes", "no RSS column", func(p *Process) bool { return p.RSSBytes == nil })
+	if gaps := psGaps(s.Processes); gaps != "" {
+		s.problem("the text does not tell %s; take it with: %s", gaps, psCure)
+	}
 	if !columns.whole {
 		s.problem("the text has the names of programs only, not their arguments: few can be recognised; take it with: %s", psCure)
 	}
@@ -89,15 +89,26 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 	return s, nil
 }
 
-// missing says so in s.Problems when the text does not tell something about all processes.
-func (s *Snapshot) missing(what, why string, unknown func(*Process) bool) {
-	n := 0
-	for i := range s.Processes {
-		if unknown(&s.Processes[i]) {
-			n++
+// psGaps lists what is unknown, of how many processes, and which column would have told.
+func psGaps(rows []Process) string {
+	var gaps []string
+	for _, g := range []struct {
+		what, column string
+		unknown      func(p *Process) bool
+	}{
+		{"the parents (so that orphans cannot be told)", "PPID", func(p *Process) bool { return p.PPID == UnknownPPID }},
+		{"the ages", "ELAPSED", func(p *Process) bool { return p.Started.IsZero() }},
+		{"the sizes", "RSS", func(p *Process) bool { return p.RSSBytes == nil }},
+	} {
+		n := 0
+		for i := range rows {
+			if g.unknown(&rows[i]) {
+				n++
+			}
+		}
+		if n > 0 {
+			gaps = append(gaps, fmt.Sprintf("%s of %d of %d processes (no %s column)", g.what, n, len(rows), g.column))
 		}
 	}
-	if n > 0 {
-		s.problem("the %s of %d of %d processes are unknown (%s); take the text with: %s", what, n, len(s.Processes), why, psCure)
-	}
+	return strings.Join(gaps, ", ")
 }

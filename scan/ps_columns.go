@@ -189,7 +189,7 @@ func (p *psLine) set(name, value string, now time.Time) bool {
 		}
 		p.State = value[:1]
 	case "RSS", "PSS":
-		if !number || n > math.MaxInt64>>10 {
+		if !number || int64(n) > math.MaxInt64>>10 {
 			return false
 		}
 		kib := int64(n) << 10

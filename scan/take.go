@@ -19,6 +19,7 @@ type Options struct {
 
 	// Deadline is how long one read may block before its process is kept without what the read
 	// would have told; one second when zero. The whole table takes at most about ten times that.
+	// Only Linux uses it: the calls of the other systems cannot be left behind.
 	Deadline time.Duration
 }
 
