@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -92,11 +93,11 @@ func (l *line) resolve() (c Command) {
 			return c
 		}
 		name := foldName(l.words[0])
-		if l.launch(name, &c) {
-			if c.Program != "" {
-				return c // a package or image: nothing more of it can be seen here
-			}
+		switch l.launch(name, &c) {
+		case peeled:
 			continue
+		case named:
+			return c
 		}
 		if l.index.isShell(name) {
 			return c // an interactive one, or it reads its commands
@@ -108,6 +109,7 @@ func (l *line) resolve() (c Command) {
 		}
 		// Launchers are scripts too: node npx-cli.js, python /usr/bin/pipx.
 		if !l.launches(&c) {
+			l.wrapper(&c)
 			return c
 		}
 	}
@@ -121,71 +123,96 @@ func (l *line) launches(c *Command) bool {
 		return false
 	}
 	for _, name := range [...]string{stem(c.Path), c.Program} {
-		if l.index.launchers[name] == nil {
-			continue
-		}
 		if row, rest := l.index.launcher(name, c.Args); row != nil && len(rest.words) > 0 {
-			l.words = append([]string{name}, c.Args...)
-			l.text, l.starts = "", nil
+			l.rest(append([]string{name}, c.Args...))
 			*c = Command{Launchers: c.Launchers, from: c.from}
 			return true
 		}
 	}
-	return l.wrapper(c)
+	return false
 }
 
 // wrapper looks through a script that only starts a server which its first argument names, as
 // editors' extensions have them: a4d-mcp-wrapper.js @salesforce/mcp.
-func (l *line) wrapper(c *Command) bool {
+func (l *line) wrapper(c *Command) {
 	name := stem(c.Path)
-	if len(c.Args) == 0 || !strings.HasSuffix(name, "-wrapper") && !strings.HasSuffix(name, "-launcher") {
-		return false
+	if c.Runtime == "" || !strings.HasSuffix(name, "-wrapper") && !strings.HasSuffix(name, "-launcher") {
+		return
 	}
-	if !strings.HasPrefix(c.Args[0], "@") {
-		return false
+	if len(c.Args) == 0 || !strings.HasPrefix(c.Args[0], "@") {
+		return
 	}
-	launchers, args := append(c.Launchers, name), c.Args
-	*c = Command{Launchers: launchers}
-	l.pack(args, c)
-	return false
+	target := Command{Launchers: append(c.Launchers, name)}
+	l.pack(c.Args, &target)
+	*c = target
 }
 
+// peeling is what became of a first word that may be a launcher.
+type peeling int
+
+const (
+	kept   peeling = iota // it is none, or starts nothing
+	peeled                // what it starts is now the first word
+	named                 // what it starts is named by a package or an image, and found
+)
+
 // launch peels one launcher off.
-func (l *line) launch(name string, c *Command) bool {
-	if l.index.launchers[name] == nil {
-		return false
-	}
-	args := l.words[1:]
-	row, rest := l.index.launcher(name, args)
+func (l *line) launch(name string, c *Command) peeling {
+	row, rest := l.index.launcher(name, l.words[1:])
 	if row == nil {
-		return false
+		return kept
 	}
-	at := len(l.words) - len(rest.words) // where what is started begins
 	switch row.Starts {
 	case catalog.StartsLine:
-		return l.shell(row, at, rest, c)
-	case catalog.StartsImage:
-		if len(rest.words) == 0 {
-			return false
-		}
-		c.Launchers = append(c.Launchers, row.Name)
-		l.image(rest.words, c)
-		return true
-	}
-	if row.Starts == catalog.StartsOption {
+		return l.shell(row, rest, c)
+	case catalog.StartsOption:
 		if rest.from == "" {
-			return false // the project is the folder that it was started in
+			return kept // the project is the folder that it was started in
 		}
 		c.Launchers = append(c.Launchers, row.Name)
 		c.Kind, c.Program, c.Args = KindBinary, strings.TrimSuffix(stem(rest.from), ".csproj"), rest.words
-		return c.Program != ""
+		return named
 	}
 	if rest.call != "" { // npx -c 'command line'
 		c.Launchers = append(c.Launchers, row.Name)
 		l.rest(l.shellCommand(rest.call))
-		return true
+		return peeled
 	}
-	words := rest.words
+	words := skip(row, rest.words)
+	if len(words) == 0 {
+		return kept // the launcher alone: interactive, or asked for help
+	}
+	c.Launchers = append(c.Launchers, row.Name)
+	l.folder = cmp.Or(rest.folder, l.folder)
+	c.from = cmp.Or(rest.from, c.from)
+	switch {
+	case row.Starts == catalog.StartsImage:
+		c.Kind, c.Args = KindImage, words[1:]
+		c.Program, c.Version = parseImage(words[0])
+		return named
+	case row.Starts == catalog.StartsScript:
+		l.script("node", words, c)
+		return named
+	case row.Starts == catalog.StartsPackage:
+		name, _ := parsePackage(words[0])
+		if l.index.launchers[name] == nil && runtimeOf(name) == nil {
+			l.pack(words, c)
+			return named
+		}
+		l.rest(append([]string{name}, words[1:]...)) // npx tsx server.ts
+	case rest.module: // uv run -m module
+		l.rest(append([]string{"python", "-m"}, words...))
+	default:
+		if l.starts != nil {
+			l.starts = l.starts[len(l.words)-len(words):]
+		}
+		l.words = words
+	}
+	return peeled
+}
+
+// skip leaves out what stands between a launcher's options and what it starts.
+func skip(row *catalog.Launcher, words []string) []string {
 	if row.Starts == catalog.StartsCommand { // env A=B command
 		for len(words) > 0 && assignment(words[0]) {
 			words = words[1:]
@@ -193,44 +220,13 @@ func (l *line) launch(name string, c *Command) bool {
 	}
 	switch {
 	case row.Skip > 0 && len(words) > 0:
-		words = words[1:]
+		return words[1:]
 	case row.Skip < 0:
 		if i := slices.Index(words, "--"); i >= 0 {
-			words = words[i+1:]
+			return words[i+1:]
 		}
 	}
-	if len(words) == 0 {
-		return false // the launcher alone: interactive, or asked for help
-	}
-	c.Launchers = append(c.Launchers, row.Name)
-	if rest.folder != "" {
-		l.folder = rest.folder
-	}
-	if rest.from != "" {
-		c.from = rest.from
-	}
-	switch row.Starts {
-	case catalog.StartsPackage:
-		l.pack(words, c)
-		if next := c.Program; l.index.launchers[next] != nil || runtimeOf(next) != nil { // npx tsx server.ts
-			c.Program, c.Kind, c.Version, c.Path = "", "", "", ""
-			words = append([]string{next}, words[1:]...)
-		} else {
-			return true
-		}
-	case catalog.StartsScript:
-		l.script("node", words, c)
-		return true
-	}
-	if rest.module { // uv run -m module
-		words = append([]string{"python", "-m"}, words...)
-	}
-	if l.starts != nil && len(words) > 0 && len(words) == len(l.words)-at { // still words of the whole text
-		l.words, l.starts = words, l.starts[at:]
-		return true
-	}
-	l.rest(words)
-	return true
+	return words
 }
 
 // rest goes on with words that are no longer those of the text.
@@ -250,12 +246,6 @@ func (l *line) pack(words []string, c *Command) {
 			c.Version = version
 		}
 	}
-}
-
-// image takes a container image and the arguments for its entry point.
-func (l *line) image(words []string, c *Command) {
-	c.Kind, c.Args = KindImage, words[1:]
-	c.Program, c.Version = parseImage(words[0])
 }
 
 // binary takes a program that no interpreter runs, or a script that names its own.

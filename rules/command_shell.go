@@ -12,47 +12,50 @@ import (
 const maxLine = 64 << 10
 
 // shell peels a shell off: what is after its -c, or the script that it runs.
-func (l *line) shell(row *catalog.Launcher, at int, rest started, c *Command) bool {
-	switch {
-	case rest.line:
-		text := ""
-		switch {
-		case l.starts != nil && at < len(l.starts):
-			text = l.text[l.starts[at]:]
-			if quoted, ok := strings.CutPrefix(text, `"`); ok && (rest.strip || outerQuotes(text)) {
-				text = strings.TrimSuffix(strings.TrimRight(quoted, " "), `"`)
-			}
-		case len(rest.words) == 1:
-			text = rest.words[0]
-		default:
-			// Everything after -c is joined: a line that was cut into words is seen more often
-			// than one that has arguments of its own.
-			text = l.join(rest.words)
-		}
-		words := l.shellCommand(text)
+func (l *line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
+	if len(rest.words) == 0 {
+		return kept
+	}
+	if rest.line {
+		words := l.shellCommand(l.shellText(rest))
 		if len(words) == 0 {
-			return false
+			return kept
 		}
 		c.Launchers = append(c.Launchers, row.Name)
 		l.rest(words)
-		return true
-	case len(rest.words) > 0:
-		name := stem(rest.words[0])
-		c.Launchers = append(c.Launchers, row.Name)
-		if l.index.launchers[name] != nil { // a version manager's shim: bash ~/.asdf/shims/npx
-			l.rest(append([]string{name}, rest.words[1:]...))
-			return true
-		}
-		l.script("", rest.words, c)
-		return c.Program != ""
+		return peeled
 	}
-	return false
+	c.Launchers = append(c.Launchers, row.Name)
+	if name := stem(rest.words[0]); l.index.launchers[name] != nil { // a version manager's shim: bash ~/.asdf/shims/npx
+		l.rest(append([]string{name}, rest.words[1:]...))
+		return peeled
+	}
+	l.script("", rest.words, c)
+	return named
+}
+
+// shellText returns the line that a shell was given.
+func (l *line) shellText(rest started) string {
+	switch {
+	case l.starts != nil:
+		text := l.text[l.starts[len(l.words)-len(rest.words)]:]
+		if rest.strip || outerQuotes(text) {
+			text = strings.TrimSuffix(strings.TrimRight(strings.TrimPrefix(text, `"`), " "), `"`)
+		}
+		return text
+	case len(rest.words) == 1:
+		return rest.words[0]
+	}
+	// Everything after -c is joined: a line that was cut into words is seen more often than one
+	// that has arguments of its own.
+	return l.join(rest.words)
 }
 
 // outerQuotes tells that cmd takes off the first and the last quote of a line: when the line begins
 // with two, or when the only two hold more than a path (cmd /?).
 func outerQuotes(text string) bool {
-	return strings.HasPrefix(text, `""`) || strings.Count(text, `"`) == 2 && strings.ContainsAny(text, "&<>()@^|")
+	return strings.HasPrefix(text, `""`) ||
+		strings.HasPrefix(text, `"`) && strings.Count(text, `"`) == 2 && strings.ContainsAny(text, "&<>()@^|")
 }
 
 // join makes one line of words. Windows has lost the quotes around those with spaces; elsewhere
