@@ -1,0 +1,81 @@
+//go:build unix
+
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"mcpdoctor/scan/config"
+)
+
+// TestNoFile lays into the place of a file what would be waited for, or never ends.
+func TestNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(syscall.Mkfifo(path("pipe.json"), 0o666))
+	must(os.Symlink(path("pipe.json"), path("link to pipe.json")))
+	must(os.Symlink(path("circle.json"), path("circle.json")))
+	must(os.Symlink("/dev/zero", path("zero.json")))
+	must(os.Symlink("/proc/self/fd/0", path("stdin.json")))
+	must(os.Symlink(path("nothing"), path("dangling.json")))
+	write(t, path("file.json"), `{"mcpServers":{"a":{"command":"x"}}}`)
+	must(os.Symlink(path("file.json"), path("link.json")))
+	must(os.Mkdir(path("closed"), 0o000))
+	for name, want := range map[string]string{
+		"pipe.json":         "broken: it is not a regular file",
+		"link to pipe.json": "broken: it is not a regular file",
+		"circle.json":       "broken: too many levels of symbolic links",
+		"zero.json":         "broken: it is not a regular file",
+		"dangling.json":     "absent",
+		"file.json/x.json":  "absent",
+		"link.json":         "read",
+	} {
+		if got := said(place(t, path(name))); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	if p := place(t, path("stdin.json")); p.State == config.Present && p.Servers > 0 {
+		t.Errorf("stdin: %s", said(p))
+	}
+	if os.Geteuid() != 0 {
+		if got := said(place(t, path("closed/x.json"))); got != "refused: permission denied" {
+			t.Errorf("closed folder: %s", got)
+		}
+	}
+}
+
+// TestForeign refuses what another user has written: it could name any process as a server that may
+// be ended. Files of the home's owner are taken, for the sake of sudo.
+func TestForeign(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	const nobody = 65534
+	home, project := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(home, ".cursor/mcp.json"), `{"mcpServers":{"a":{"command":"x"}}}`)
+	write(t, filepath.Join(project, ".mcp.json"), `{"mcpServers":{"b":{"command":"x"}}}`)
+	for _, path := range []string{filepath.Join(home, ".cursor/mcp.json"), filepath.Join(project, ".mcp.json")} {
+		if err := os.Chown(path, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := config.Options{System: "linux", Home: home, Folders: []config.Folder{{Path: project}}}
+	if found := config.Read(t.Context(), o); len(found.Servers) != 0 || len(found.Problems()) != 0 {
+		t.Errorf("servers %v, problems %v", found.Servers, found.Problems())
+	}
+	if err := os.Chown(home, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(config.Read(t.Context(), o)); got != "a b" {
+		t.Errorf("servers %q, want those of the home's owner", got)
+	}
+}
