@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -162,7 +163,10 @@ func TestLabStory(t *testing.T) {
 	t.Run("words", func(t *testing.T) {
 		holds(t, "the title", f.Title, "supergateway 3.4.3", fmt.Sprintf("pid %d", g.pid), "port "+g.port, "25 instances", "per request")
 		evidence := strings.Join(f.Evidence, "\n")
-		holds(t, "the evidence", evidence, "--stateful and --sessionTimeout are missing", "oldest", "25 started within", "all 25")
+		holds(t, "the evidence", evidence, "--stateful and --sessionTimeout are missing", "oldest", "all 25")
+		if !regexp.MustCompile(`one every \d|25 started within`).MatchString(evidence) {
+			t.Errorf("the evidence does not say how often one came:\n%s", evidence)
+		}
 		remedy := strings.Join(append(append([]string{f.Remedy.Summary}, f.Remedy.Steps...), f.Remedy.Commands...), "\n")
 		holds(t, "the remedy", remedy, "--stateful", "--sessionTimeout", "supergateway 4", "mcpdoctor reap", "mcpdoctor explain spawn-per-request")
 	})
@@ -246,4 +250,140 @@ func screen(t *testing.T, text string, gateway int) string {
 	}
 	t.Fatalf("no finding has the gateway (pid %d) in its first line:\n%s", gateway, text)
 	return ""
+}
+
+// The same under pm2, which cuts the command line of its apps, so that less can be known for sure.
+// Beside it pm2 keeps a gateway that is healthy.
+func TestLabPM2(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	pm2 := func(args ...string) { l.run(append([]string{"node", l.bin("pm2")}, args...)...) }
+	t.Cleanup(func() { pm2("kill") })
+	keep := func(name string, flags ...string) *gateway {
+		port := l.freePort()
+		pm2(append([]string{"start", l.gatewayScript("3"), "--name", name, "--"}, l.gatewayArgs(port, flags...)...)...)
+		l.listening(port)
+		noted, err := filepath.Glob(filepath.Join(l.home, "pm2", "pids", name+"-*.pid"))
+		if err != nil || len(noted) != 1 {
+			t.Fatalf("pm2 has noted the app in %v (%v)", noted, err)
+		}
+		pid, err := os.ReadFile(noted[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &gateway{lab: l, port: port, url: "http://127.0.0.1:" + port + "/mcp"}
+		if g.pid, err = strconv.Atoi(strings.TrimSpace(string(pid))); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	leaky := keep("leaky-gateway")
+	healthy := keep("healthy-gateway", "--stateful", "--sessionTimeout", "600000")
+	session := healthy.open()
+	healthy.call(session)
+
+	r, _ := l.scan()
+	l.quiet("under pm2", r)
+	for _, s := range r.Servers {
+		if s.Verdict != rules.InUse || s.Owner.PID != healthy.pid {
+			t.Errorf("server %v of a session is %s (%s), owner %+v", s.PIDs, s.Verdict, s.Because, s.Owner)
+		}
+	}
+	if len(r.Servers) != 1 || len(r.Gateways) != 2 {
+		t.Errorf("%d servers and %d gateways, not 1 and 2", len(r.Servers), len(r.Gateways))
+	}
+
+	// Without its flags, only what piles up over a minute and stays for one tells against it.
+	const minute = 61 * time.Second
+	for range 5 {
+		leaky.call("")
+	}
+	l.waitUntilOld(slices.Concat(leaky.instances()...), minute)
+	leaky.call("")
+	leaky.call("")
+	old := leaky.instances()[:6]
+	l.waitUntilOld(slices.Concat(old...), minute)
+	r, _ = l.scan()
+	f := l.only(r, "spawn-per-request")
+	same(t, "the subjects", f.PIDs, slices.Concat(old...))
+	if f.ParentPID != leaky.pid || f.Severity == rules.Info {
+		t.Errorf("it is %s, parent %d, not %d", f.Severity, f.ParentPID, leaky.pid)
+	}
+	holds(t, "the title", f.Title, "supergateway 3.4.3", "started by pm2", "leaky-gateway", "port "+leaky.port, "7 instances")
+	holds(t, "the remedy", strings.Join(slices.Concat([]string{f.Remedy.Summary}, f.Remedy.Steps, f.Remedy.Commands), "\n"),
+		"--stateful", "pm2 delete leaky-gateway", "mcpdoctor reap")
+	if len(r.Findings) != 1 {
+		t.Errorf("there are %d findings, not one", len(r.Findings))
+	}
+}
+
+// supergateway 4 ends the server with its request.
+func TestLabGateway4(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	g := l.startGateway("4")
+	for range 10 {
+		g.call("")
+	}
+	l.eventually("no server is left", 30*time.Second, func() bool { return len(below(g.pid)) == 0 })
+	r, _ := l.scan()
+	l.quiet("after calls to supergateway 4", r)
+	if len(r.Servers) != 0 {
+		t.Errorf("%d servers are shown, where none is left", len(r.Servers))
+	}
+	if len(r.Gateways) != 1 || r.Gateways[0].PID != g.pid || r.Gateways[0].Version != "4.0.0" {
+		t.Errorf("gateways: %+v", r.Gateways)
+	}
+}
+
+// With the flags that the remedy names, supergateway 3 is healthy.
+func TestLabStateful(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	g := l.startGateway("3", "--stateful", "--sessionTimeout", "15000")
+	for _, session := range []string{g.open(), g.open()} {
+		g.call(session)
+	}
+	r, _ := l.scan()
+	l.quiet("with two sessions", r)
+	for _, s := range r.Servers {
+		if s.Verdict != rules.InUse || s.Owner.Kind != rules.OwnerGateway || s.Owner.PID != g.pid {
+			t.Errorf("server %v is %s (%s), owner %+v", s.PIDs, s.Verdict, s.Because, s.Owner)
+		}
+		holds(t, "the reason", s.Because, fmt.Sprint("pid ", g.pid))
+	}
+	if len(r.Servers) != 2 {
+		t.Errorf("%d servers are shown, not two", len(r.Servers))
+	}
+	l.eventually("the sessions have ended", time.Minute, func() bool { return len(below(g.pid)) == 0 })
+	r, _ = l.scan()
+	l.quiet("after the time-out", r)
+	if len(r.Servers) != 0 || len(r.Gateways) != 1 {
+		t.Errorf("%d servers and %d gateways, not 0 and 1", len(r.Servers), len(r.Gateways))
+	}
+}
+
+// A gateway that an agent started as its helper stays when the agent dies. It is nobody's any more,
+// but it listens, and so it is not to be ended unasked.
+func TestLabAbandonedGateway(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.need("python3")
+	port := l.freePort()
+	helper := server{Command: "npx", Args: append([]string{"supergateway"}, l.gatewayArgs(port, "--stateful")...), Dir: l.root}
+	c := l.startClient(client{kind: "python", mute: true}, map[string]server{"gateway": helper})
+	l.listening(port)
+	g := &gateway{lab: l, port: port, url: "http://127.0.0.1:" + port + "/mcp"}
+	g.open()
+	all := below(c.pid)
+	l.kill(c.pid)
+	r, _ := l.scan()
+	var shown []int
+	for _, f := range r.Findings {
+		if f.Rule == "orphan" {
+			shown = append(shown, f.Reap.OnRequest...)
+		}
+		same(t, "what is safe to end", f.Reap.Safe, nil)
+	}
+	same(t, "what may be ended on request", shown, all)
 }

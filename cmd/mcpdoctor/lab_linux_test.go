@@ -45,12 +45,13 @@ var labDir struct {
 
 // lab is one scenario's share: what it started, and where.
 type lab struct {
-	t    *testing.T
-	root string // the folder of the packages
-	home string // the HOME of what is started
-	mark string // in the environment of what is started
-	born map[int]uint64
-	last *rules.Report
+	t     *testing.T
+	root  string // the folder of the packages
+	home  string // the HOME of what is started
+	mark  string // in the environment of what is started
+	born  map[int]uint64
+	wires []*os.File // the stdin of what it started
+	last  *rules.Report
 }
 
 // newLab makes a lab, which ends all that was started in it when the test ends. The test is skipped
@@ -204,7 +205,7 @@ func guard(dir string) error {
 func playGuard() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	dir := os.Args[1]
-	left := kill(20*time.Second, func() map[int]uint64 { return marked(runMark + "=" + filepath.Base(dir) + ".") })
+	left := kill(20*time.Second, func() map[int]uint64 { return marked(processes(), runMark+"="+filepath.Base(dir)+".") })
 	if err := os.RemoveAll(dir); err != nil || left > 0 {
 		os.Exit(1)
 	}
@@ -227,9 +228,8 @@ func (l *lab) environment(more ...string) []string {
 
 // program is what a test started itself. Its stdin is a pipe that the test holds.
 type program struct {
-	*exec.Cmd
 	pid   int
-	stdin io.WriteCloser
+	stdin *os.File
 	ended chan struct{} // closed when it has ended and was waited for
 }
 
@@ -244,14 +244,17 @@ func (l *lab) start(args []string, more ...string) *program {
 	}
 	defer log.Close()
 	c.Stdout, c.Stderr = log, log
-	p := &program{Cmd: c, ended: make(chan struct{})}
-	if p.stdin, err = c.StdinPipe(); err != nil {
+	theirs, ours, err := os.Pipe() // that of c.StdinPipe is closed with the end of the program, which others may survive
+	if err != nil {
 		l.t.Fatal(err)
 	}
+	defer theirs.Close()
+	l.wires = append(l.wires, ours)
+	c.Stdin = theirs
 	if err := c.Start(); err != nil {
 		l.t.Fatal(err)
 	}
-	p.pid = c.Process.Pid
+	p := &program{pid: c.Process.Pid, stdin: ours, ended: make(chan struct{})}
 	if born, ok := readProcess(p.pid); ok {
 		l.born[p.pid] = born.start
 	}
@@ -277,7 +280,7 @@ func (l *lab) run(args ...string) string {
 	return string(out)
 }
 
-// kill sends SIGKILL to a process of this lab, and waits until it is gone.
+// kill sends SIGKILL to processes of this lab, and waits until they are gone and have no children.
 func (l *lab) kill(pids ...int) {
 	l.t.Helper()
 	mine := l.mine()
@@ -287,8 +290,9 @@ func (l *lab) kill(pids ...int) {
 		}
 		send(pid, mine[pid], syscall.SIGKILL)
 	}
+	// The first thread of a process is dead before the others are, which have its children until then.
 	l.eventually("what was killed is gone", 20*time.Second, func() bool {
-		return !slices.ContainsFunc(pids, func(pid int) bool { return alive(pid, mine[pid]) })
+		return !slices.ContainsFunc(pids, func(pid int) bool { return alive(pid, mine[pid]) || len(below(pid)) > 0 })
 	})
 }
 
@@ -310,7 +314,7 @@ func (l *lab) freePort() string {
 // eventually waits until something is so.
 func (l *lab) eventually(what string, limit time.Duration, is func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(limit); !is(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); !is(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("after %s it is still not so that %s", limit, what)
 		}
@@ -366,7 +370,6 @@ type process struct {
 	pid, ppid int
 	state     byte
 	start     uint64 // in ticks since boot
-	args      []string
 }
 
 func readProcess(pid int) (process, bool) {
@@ -378,9 +381,13 @@ func readProcess(pid int) (process, bool) {
 	p := process{pid: pid, state: f[0][0]}
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.start, _ = strconv.ParseUint(f[19], 10, 64)
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	p.args = strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 	return p, true
+}
+
+// command is the command line of a process; empty when it is gone.
+func command(pid int) string {
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 }
 
 func processes() map[int]process {
@@ -398,24 +405,29 @@ func processes() map[int]process {
 
 // below returns the descendants of a process, ascending, without the dead.
 func below(root int) []int {
-	all := processes()
-	inside := map[int]bool{root: true}
+	found := map[int]uint64{root: 0}
+	descend(processes(), found)
+	delete(found, root)
+	return slices.Sorted(maps.Keys(found))
+}
+
+// descend adds the living descendants of what was found.
+func descend(all map[int]process, found map[int]uint64) {
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
-			if inside[p.ppid] && !inside[pid] && p.state != 'Z' {
-				inside[pid], grown = true, true
+			_, parent := found[p.ppid]
+			if _, ok := found[pid]; parent && !ok && p.state != 'Z' {
+				found[pid], grown = p.start, true
 			}
 		}
 	}
-	delete(inside, root)
-	return slices.Sorted(maps.Keys(inside))
 }
 
 // marked returns the living processes with that mark in their environment, and their starts.
-func marked(mark string) map[int]uint64 {
+func marked(all map[int]process, mark string) map[int]uint64 {
 	found := map[int]uint64{}
-	for pid, p := range processes() {
+	for pid, p := range all {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && p.state != 'Z' && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+mark)) {
 			found[pid] = p.start
@@ -426,21 +438,14 @@ func marked(mark string) map[int]uint64 {
 
 // mine returns the living processes of this lab.
 func (l *lab) mine() map[int]uint64 {
-	found := marked(l.mark + "\x00")
-	roots := slices.Collect(maps.Keys(found))
+	all := processes()
+	found := marked(all, l.mark+"\x00")
 	for pid, start := range l.born {
-		if alive(pid, start) {
-			roots = append(roots, pid)
+		if p, ok := all[pid]; ok && p.start == start && p.state != 'Z' {
 			found[pid] = start
 		}
 	}
-	for _, root := range roots {
-		for _, pid := range below(root) {
-			if p, ok := readProcess(pid); ok {
-				found[pid] = p.start
-			}
-		}
-	}
+	descend(all, found)
 	return found
 }
 
@@ -598,6 +603,9 @@ func (l *lab) end() {
 	if l.t.Failed() {
 		l.tell()
 	}
+	for _, w := range l.wires {
+		w.Close()
+	}
 	if left := kill(20*time.Second, l.mine); left > 0 {
 		l.t.Errorf("%d processes of the lab are left: %v", left, l.mine())
 	}
@@ -611,7 +619,7 @@ func (l *lab) tell() {
 	for i, pid := range slices.Sorted(maps.Keys(l.mine())) {
 		if p, ok := readProcess(pid); ok && i < rows {
 			stdin, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
-			fmt.Fprintf(&b, "%7d %7d %c %4ds %s | %s\n", p.pid, p.ppid, p.state, int(age(pid).Seconds()), stdin, strings.Join(p.args, " "))
+			fmt.Fprintf(&b, "%7d %7d %c %4ds %s | %s\n", p.pid, p.ppid, p.state, int(age(pid).Seconds()), stdin, command(pid))
 		}
 	}
 	if l.last != nil {
