@@ -34,7 +34,7 @@ func (r *Recognised) Judge(o Options) *Report {
 	out := &Report{
 		Schema: ReportSchema, Kind: ReportKind, Taken: r.snap.Taken, Host: r.snap.Host,
 		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
-		Problems: slices.Concat([]string{}, r.snap.Problems),
+		Problems: append([]string{}, r.snap.Problems...),
 	}
 	for _, rule := range all {
 		for _, f := range rule.check(t) {
@@ -294,7 +294,7 @@ func (t *table) summarise(r *Report) Summary {
 		}
 	}
 	for _, p := range t.forest.procs {
-		if len(p.Unreadable) > 0 {
+		if slices.ContainsFunc(p.Unreadable, isField) {
 			s.Unreadable++
 		}
 	}
@@ -321,6 +321,9 @@ func (t *table) summarise(r *Report) Summary {
 	s.Reapable.Instances = len(instances)
 	return s
 }
+
+// isField tells a refused field from the marks of a question that stayed open (see scan.Examine).
+func isField(unreadable string) bool { return unreadable != "holders" && unreadable != "service" }
 
 // hash shortens a key to eight hexadecimal digits.
 func hash(key string) string {
