@@ -82,6 +82,7 @@ type Place struct {
 
 // Found is what all places hold. It is empty when there are no configuration files.
 type Found struct {
+	Home    string   // of the user whose files they are, which "~" stands for
 	Servers []Server // by client, file, project and name
 	Places  []Place  // in the order of looking
 }
@@ -149,7 +150,7 @@ func Read(ctx context.Context, o Options) Found {
 // read does the work of Read. It goes on alone when nobody waits for it any more, until the next
 // file.
 func read(ctx context.Context, o Options) Found {
-	r := reader{ctx: ctx, o: o, seen: map[string]bool{}}
+	r := reader{ctx: ctx, o: o, found: Found{Home: o.Home}, seen: map[string]bool{}}
 	rows := table()
 	for _, row := range rows {
 		if !row.project() && row.on(o.System) {

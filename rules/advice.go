@@ -1,0 +1,298 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"mcpdoctor/scan/config"
+)
+
+// Advice is something about a configuration that prevents leaks when it is changed. It is no
+// finding: nothing of it has leaked.
+type Advice struct {
+	Topic    string   `json:"topic"`    // gateway, shared, wrapper or sse
+	Severity Severity `json:"severity"` // always info
+	Title    string   `json:"title"`
+	Why      string   `json:"why"`
+
+	// Items say what to do about which servers, in the order of these.
+	Items []AdviceItem `json:"items"`
+}
+
+// AdviceItem is what to do about one server, which may be configured more than once.
+type AdviceItem struct {
+	Server  string   `json:"server"`  // its name, the first of several
+	Clients []string `json:"clients"` // who have it configured
+	Do      string   `json:"do"`
+
+	// Commands are to be typed, and Entry is what to write instead, as most clients write it; both
+	// may be empty.
+	Commands []string `json:"commands"`
+	Entry    *Entry   `json:"entry,omitempty"`
+}
+
+// Entry is a command as configuration files have it.
+type Entry struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+}
+
+// advised is one server with all the entries that configure it.
+type advised struct {
+	entry   *entry
+	servers []*config.Server
+	running []*instance
+}
+
+// advise goes through what is configured and not disabled. The most dangerous comes first.
+func (t *table) advise(running [][]*instance) []Advice {
+	groups := t.advisable(running)
+	gateway := Advice{
+		Topic: "gateway", Title: "supergateway keeps servers that nobody uses",
+		Why: "before version 4 it starts a server for each request and never ends it; with --stateful it keeps one for each session, and without --sessionTimeout for ever",
+	}
+	shared := Advice{
+		Topic: "shared", Title: "the same server is configured in several clients",
+		Why: "each client starts its own, and each of its sessions another; one that serves HTTP is there once for all of them",
+	}
+	wrapper := Advice{
+		Topic: "wrapper", Title: "servers are started through a wrapper",
+		Why: "the wrapper is the process that a client ends: what it does not pass on leaves the server behind, and each copy holds its memory as well",
+	}
+	for _, g := range groups {
+		gateway.add(g, adviseGateway(g.entry.command))
+		if clients := g.clients(); len(clients) > 1 {
+			shared.add(g, adviseShared(g))
+		}
+		wrapper.add(g, t.adviseWrapper(g))
+	}
+	sse := Advice{
+		Topic: "sse", Title: "servers are reached over SSE",
+		Why: "this transport is deprecated: its sessions die when the server is deployed anew, and clients wait for them; Streamable HTTP has replaced it",
+	}
+	for i := range t.configured.found.Servers {
+		if s := &t.configured.found.Servers[i]; !s.Disabled {
+			sse.add(advised{servers: []*config.Server{s}}, adviseSSE(s))
+		}
+	}
+	var out []Advice
+	for _, a := range []Advice{gateway, shared, wrapper, sse} {
+		if len(a.Items) > 0 {
+			a.Severity = Info
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// add says one thing about a server; nil is nothing.
+func (a *Advice) add(g advised, item *AdviceItem) {
+	if item == nil {
+		return
+	}
+	item.Server, item.Clients = g.servers[0].Name, g.clients()
+	if item.Commands == nil {
+		item.Commands = []string{}
+	}
+	a.Items = append(a.Items, *item)
+}
+
+// advisable groups the entries that are started and in use by what they start, in their order.
+func (t *table) advisable(running [][]*instance) []advised {
+	var out []advised
+	at := map[string]int{}
+	for i := range t.configured.entries {
+		e := &t.configured.entries[i]
+		s := &t.configured.found.Servers[e.index]
+		if s.Disabled {
+			continue
+		}
+		// The launcher belongs to it: what is to be said about npx is not true of node.
+		key := strings.Join(e.command.Launchers, " ") + "\x00" + e.command.Identity()
+		if e.command.Program == "" {
+			key = strings.Join(append([]string{s.Command}, s.Args...), "\x00")
+		}
+		if _, ok := at[key]; !ok {
+			at[key] = len(out)
+			out = append(out, advised{entry: e})
+		}
+		g := &out[at[key]]
+		g.servers = append(g.servers, s)
+		g.running = append(g.running, running[e.index]...)
+	}
+	return out
+}
+
+// clients names who have it configured, each once.
+func (g advised) clients() []string {
+	var out []string
+	for _, s := range g.servers {
+		if !slices.Contains(out, s.Client) {
+			out = append(out, s.Client)
+		}
+	}
+	return out
+}
+
+// adviseGateway looks at how supergateway is told to treat its servers. Where it is itself a client
+// of a URL there is nothing to keep.
+func adviseGateway(c Command) *AdviceItem {
+	if canonical(c.Program) != "supergateway" || len(c.supergatewayTargets()) == 0 {
+		return nil
+	}
+	_, stateful := c.Flag("--stateful")
+	_, timed := c.Flag("--sessionTimeout")
+	switch {
+	case major(c.Version) >= 4:
+		return nil
+	case !stateful:
+		return &AdviceItem{Do: "name the version, supergateway@4, or add --stateful --sessionTimeout 600000"}
+	case !timed:
+		return &AdviceItem{Do: "add --sessionTimeout 600000, and name the version, supergateway@4"}
+	}
+	return nil
+}
+
+func adviseShared(g advised) *AdviceItem {
+	item := &AdviceItem{Do: "start it once with its HTTP transport, or behind a gateway, and configure its URL in each"}
+	line := lineOfEntry(g.servers[0])
+	if len(g.running) > 1 {
+		item.Do = fmt.Sprintf("%d copies run now: ", len(g.running)) + item.Do
+	}
+	if line != "" && canonical(g.entry.command.Program) != "supergateway" {
+		item.Commands = []string{"npx -y supergateway@4 --stdio " + quoteLine([]string{line}) + " --outputTransport streamableHttp --stateful --sessionTimeout 600000 --port 8000"}
+	}
+	return item
+}
+
+// lineOfEntry is a configured command as a line of shell; "" when a client's variables are in it,
+// which a shell does not have, or words with spaces, which may be secrets that are not seen as such
+// once they are cut.
+func lineOfEntry(s *config.Server) string {
+	words := append([]string{s.Command}, s.Args...)
+	if slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "$%{} \t\n") }) {
+		return ""
+	}
+	return quoteLine(words)
+}
+
+func adviseSSE(s *config.Server) *AdviceItem {
+	if s.Transport != config.SSE {
+		return nil
+	}
+	item := &AdviceItem{Do: "configure its URL for Streamable HTTP, when it has one"}
+	if u, err := url.Parse(s.URL); err == nil && u.User == nil && u.RawQuery == "" {
+		if base, ok := strings.CutSuffix(strings.TrimRight(u.Path, "/"), "/sse"); ok {
+			u.Path = base + "/mcp"
+			item.Do += ": many answer at " + u.String()
+		}
+	}
+	return item
+}
+
+// installers are the launchers that fetch a package and stay in front of its program, and how to
+// install it instead.
+var installers = map[string]string{
+	"npx": "npm install --global ", "bunx": "npm install --global ", "pnpm dlx": "npm install --global ", "yarn dlx": "npm install --global ",
+	"uvx": "uv tool install ", "pipx run": "pipx install ",
+}
+
+// adviseWrapper says how a server is started directly. Launchers that become what they start (env,
+// nohup, exec) or that a container needs are no wrappers.
+func (t *table) adviseWrapper(g advised) *AdviceItem {
+	c := g.entry.command
+	for _, launcher := range c.Launchers {
+		switch {
+		case installers[launcher] != "":
+			return t.adviseInstall(g, launcher)
+		case launcher == "uv run":
+			return adviseVenv(g)
+		case launcher == "sh" || launcher == "cmd" || launcher == "powershell":
+			if len(c.Launchers) > 1 || len(g.servers[0].Args) == 0 {
+				continue // what comes behind is the heavier wrapper
+			}
+			return adviseShell(g)
+		case container(launcher):
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *table) adviseInstall(g advised, launcher string) *AdviceItem {
+	c := g.entry.command
+	if strings.Contains(c.Program, "$") {
+		return nil
+	}
+	install := c.Program
+	if c.from != "" {
+		install = c.from
+		if from, ok := (Command{Args: g.servers[0].Args}).Flag("--from"); ok {
+			install = from // with its version
+		}
+	}
+	if c.Version != "" && c.from == "" && c.Version != "latest" {
+		install += map[bool]string{true: "@", false: "=="}[strings.HasPrefix(installers[launcher], "npm")] + c.Version
+	}
+	item := &AdviceItem{Commands: []string{installers[launcher] + quoteLine([]string{install})}}
+	if !strings.HasPrefix(installers[launcher], "npm") {
+		item.Do = "install it, and start its own command"
+		item.Entry = &Entry{Command: c.Program, Args: c.Args}
+		return item
+	}
+	item.Do = "install it, and start node with the path of its script, below `npm root --global`"
+	if script := t.scriptOf(g); script != "" {
+		item.Entry = &Entry{Command: "node", Args: append([]string{script}, c.Args...)}
+	}
+	return item
+}
+
+// scriptOf finds where the script of a package lies once it is installed: a running copy tells.
+func (t *table) scriptOf(g advised) string {
+	for _, in := range g.running {
+		p := cleanPath(in.rec.Command.Path)
+		i := strings.LastIndex(p, "/node_modules/")
+		if i < 0 {
+			continue
+		}
+		if rest := p[i+len("/node_modules/"):]; !strings.HasPrefix(rest, ".bin/") {
+			return "NPM_ROOT/" + rest
+		}
+	}
+	return ""
+}
+
+// adviseVenv is for uv run, which keeps the program's own interpreter in the project.
+func adviseVenv(g advised) *AdviceItem {
+	c := g.entry.command
+	folder := cmp.Or(c.directory(g.servers[0].Args), g.servers[0].CWD)
+	item := &AdviceItem{Do: "start the interpreter of the project's own environment, .venv/bin/python, with the script"}
+	if isAbsolute(folder) && c.Kind == KindScript && c.Path != "" {
+		item.Commands = []string{"uv sync --directory " + quoteLine([]string{folder})}
+		item.Entry = &Entry{Command: path.Join(cleanPath(folder), ".venv/bin/python"), Args: append([]string{absolute(c.Path, folder)}, c.Args...)}
+	}
+	return item
+}
+
+// adviseShell is for a shell that starts one program. When its line does more, the program can still
+// take the shell's place.
+func adviseShell(g advised) *AdviceItem {
+	args := g.servers[0].Args
+	text := args[len(args)-1]
+	if strings.HasPrefix(strings.TrimSpace(text), "exec ") {
+		return nil
+	}
+	if strings.ContainsAny(text, "&|;<>$`\n") || len(args) > 2 || g.entry.command.Launchers[0] != "sh" {
+		return &AdviceItem{Do: "write exec before the last command of the line, so that the program takes the shell's place"}
+	}
+	s := shellScanner{text: text}
+	words, _ := s.command()
+	if len(words) == 0 || assignment(words[0]) {
+		return nil
+	}
+	return &AdviceItem{Do: "start the program without a shell", Entry: &Entry{Command: words[0], Args: words[1:]}}
+}

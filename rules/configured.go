@@ -1,0 +1,252 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/config"
+)
+
+// A process that was started by the command of a client's configuration file, word for word, is a
+// server: the strongest sign there is, and the only one of a private script.
+
+// byConfigured is how such a process was recognised.
+const byConfigured = "configured"
+
+// configured is what the configuration files say about a process table.
+type configured struct {
+	found   config.Found
+	entries []entry
+	names   map[string]bool // of the entries' commands
+
+	// candidates are nodes that nobody knew and that may be configured.
+	candidates map[int32]bool
+
+	// matches are the entries that a node was started by, as indexes into found.Servers: several
+	// when the same command is configured more than once.
+	matches map[int32][]int
+}
+
+// Folders returns the working directories of the living clients, in which project files may be.
+// They are known after the closer look.
+func (r *Recognised) Folders() []config.Folder {
+	var out []config.Folder
+	for i, rec := range r.recs {
+		p := r.forest.procs[i]
+		if rec.role() != RoleClient || p.CWD == "" || r.foreign(p) {
+			continue
+		}
+		if f := (config.Folder{Path: p.CWD, Client: rec.Name}); !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Named returns the configuration files that clients and gateways name on their command lines.
+func (r *Recognised) Named() []config.Named {
+	var out []config.Named
+	for i, rec := range r.recs {
+		p := r.forest.procs[i]
+		if rec == nil || r.foreign(p) {
+			continue
+		}
+		var flags []string
+		switch rec.Name {
+		case "Claude Code":
+			flags = []string{"--mcp-config"}
+		case "mcp-proxy":
+			flags = []string{"--named-server-config"}
+		case "mcpo", "mcp-hub":
+			flags = []string{"--config", "-c"}
+		}
+		for _, flag := range flags {
+			file, _ := rec.Command.Flag(flag)
+			if file == "" || file[0] == '{' { // Claude Code also takes the text itself
+				continue
+			}
+			if n := (config.Named{Path: absolute(file, p.CWD), Client: rec.Name}); !slices.Contains(out, n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// foreign tells that a process belongs to another user than the one who looks.
+func (r *Recognised) foreign(p *scan.Process) bool {
+	me := r.snap.Host.UID
+	return me != nil && p.UID != nil && *p.UID != *me
+}
+
+// Configure recognises the processes that the entries of configuration files started, and what this
+// tells about others. It is to be asked after the closer look at what was recognised without. The
+// few processes that nobody had a reason to look at before are given to look, which may be nil:
+// where a process was started can decide whether it is the one that is configured.
+func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
+	if look == nil {
+		look = func([]int) {}
+	}
+	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), names: map[string]bool{}, candidates: map[int32]bool{}, matches: map[int32][]int{}}
+	r.configured = c
+	if len(c.entries) == 0 {
+		return
+	}
+	for i := range c.entries {
+		c.names[c.entries[i].name] = true
+	}
+	looked := map[int]bool{}
+	for _, pid := range r.Look() {
+		looked[pid] = true
+	}
+	lookNew := func(pids []int) {
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return looked[pid] })
+		for _, pid := range pids {
+			looked[pid] = true
+		}
+		if len(pids) > 0 {
+			look(pids)
+		}
+	}
+	var pids []int
+	for i, p := range r.forest.procs {
+		if r.recs[i] == nil && len(r.matching(int32(i), true)) > 0 {
+			c.candidates[int32(i)] = true
+			pids = append(pids, p.PID)
+		}
+	}
+	lookNew(pids)
+	r.forest.walk(r.configure)
+	r.promoteOwners()
+	r.followDescent()
+	lookNew(r.Look())
+}
+
+// configure decides on one process whose parent has been decided on already.
+func (r *Recognised) configure(node int32) {
+	rec := r.recs[node]
+	var matches []match
+	if rec != nil || r.configured.candidates[node] {
+		matches = r.matching(node, false)
+	}
+	if len(matches) > 0 {
+		indexes := make([]int, len(matches))
+		for i, m := range matches {
+			indexes[i] = m.index
+		}
+		r.configured.matches[node] = indexes
+		if mayBeNamed(rec) {
+			best := r.ofOwner(node, matches)
+			r.recs[node] = calledAs(r.resolved(node), r.configured.found.Servers[best.index].Name, best.sure)
+		}
+		return
+	}
+	// What a configured launcher started is what is configured, under whatever name.
+	up := r.forest.parent[node]
+	if up == none || r.recs[up].role() != RoleLauncher || r.recs[up].By != byConfigured || !mayBeNamed(rec) {
+		return
+	}
+	if resolved := r.resolved(node); resolved.Command.Program != "" && r.forest.procs[node].State != "Z" {
+		r.recs[node] = calledAs(resolved, r.recs[up].Name, r.recs[up].Confidence)
+	}
+}
+
+// resolved is what is known of a process without its configuration.
+func (r *Recognised) resolved(node int32) Recognition {
+	if r.recs[node] != nil {
+		return *r.recs[node]
+	}
+	return classify(r.forest.procs[node], r.snap.Host.OS)
+}
+
+// mayBeNamed tells that a process may be called what a user calls its server. Gateways keep their
+// own names, by which their manners are known; so do clients and helpers.
+func mayBeNamed(rec *Recognition) bool {
+	return rec == nil || rec.Role == RoleServer || rec.Role == RoleLauncher && (rec.Target == RoleServer || rec.Target == "")
+}
+
+// calledAs makes a configured server, or its launcher, of a process.
+func calledAs(rec Recognition, name string, sure Confidence) *Recognition {
+	rec.Name, rec.By, rec.Confidence = name, byConfigured, sure
+	if rec.Role == "" {
+		rec.Role = RoleServer
+		if l := rec.Command.Launchers; len(l) > 0 && !container(l[0]) {
+			rec.Role, rec.Target = RoleLauncher, RoleServer
+		}
+	}
+	if rec.Command.Program == "" {
+		rec.Command.Program = lower(name) // code on the command line has no name but this one
+	}
+	return &rec
+}
+
+// match is an entry that started a process.
+type match struct {
+	index int // into found.Servers
+	sure  Confidence
+	words int // how many words of its command were compared
+}
+
+// matching returns the entries that a process was started by: the most exact, and all that are alike.
+// Early asks before the closer look, when the folder that it was started in is not known yet.
+func (r *Recognised) matching(node int32, early bool) []match {
+	p, x := r.forest.procs[node], loadIndex()
+	l := lineOf(p, r.snap.Host.OS)
+	if len(l.words) == 0 {
+		return nil
+	}
+	name := foldName(l.words[0])
+	if x.lookalikes[name] || r.recs[node] == nil && !r.configured.names[name] && runtimeOf(name) == nil && x.launchers[name] == nil {
+		return nil // the greater part of any table
+	}
+	s := subject{p: p, words: l.words, rec: r.recs[node], early: early, windows: r.snap.Host.OS == "windows"}
+	if up := r.forest.parent[node]; up != none {
+		role := r.recs[up].role()
+		s.direct = role == RoleClient || role == RoleGateway
+	}
+	if s.rec != nil {
+		s.command = s.rec.Command
+	} else {
+		s.command = l.resolve()
+	}
+	var best []match
+	for i := range r.configured.entries {
+		e := &r.configured.entries[i]
+		m := match{index: e.index}
+		var exact bool
+		if m.words, exact = e.started(&s); m.words == 0 {
+			continue
+		}
+		m.sure = Likely
+		if exact {
+			m.sure = Certain
+		}
+		best = append(best, m)
+	}
+	if len(best) < 2 {
+		return best
+	}
+	slices.SortStableFunc(best, func(a, b match) int {
+		return cmp.Or(cmp.Compare(certainty[b.sure], certainty[a.sure]), cmp.Compare(b.words, a.words))
+	})
+	return slices.DeleteFunc(best, func(m match) bool { return m.sure != best[0].sure || m.words != best[0].words })
+}
+
+var certainty = map[Confidence]int{Certain: 2, Likely: 1}
+
+// ofOwner chooses among equal entries the one of the client that the process is below.
+func (r *Recognised) ofOwner(node int32, matches []match) match {
+	for up := r.forest.parent[node]; up != none; up = r.forest.parent[up] {
+		if role := r.recs[up].role(); role != RoleClient && role != RoleGateway {
+			continue
+		}
+		for _, m := range matches {
+			if r.configured.found.Servers[m.index].Client == r.recs[up].Name {
+				return m
+			}
+		}
+		break
+	}
+	return matches[0]
+}

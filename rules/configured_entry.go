@@ -1,0 +1,338 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mcpdoctor/rules/catalog"
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/config"
+)
+
+// entry is a configured command, ready to be compared with processes.
+type entry struct {
+	index   int
+	name    string // of the command, as foldName has it
+	words   []pattern
+	command Command
+	args    []pattern // those of the program, when the command is resolved
+
+	// script is where the program lies when only that tells it from others, as for server.py; nil
+	// when its name or the whole line does. It begins in folder, when that is known.
+	script pattern
+}
+
+// compileEntries returns the entries that can be told from other commands.
+func compileEntries(found config.Found, os string) []entry {
+	var out []entry
+	for i := range found.Servers {
+		if e, ok := compileEntry(&found.Servers[i], found.Home, os); ok {
+			e.index = i
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
+	if s.Command == "" {
+		return e, false
+	}
+	w := writer{home: home, project: s.Project, file: s.File, windows: os == "windows"}
+	words := append([]string{s.Command}, s.Args...)
+	if len(s.Args) == 0 && !isPath(s.Command) {
+		words = strings.Fields(s.Command) // some write the whole line into the one field
+	}
+	if len(words) == 0 {
+		return e, false
+	}
+	for i, word := range words {
+		words[i] = w.known(word)
+	}
+	l := line{index: loadIndex(), os: os, words: slices.Clone(words)}
+	e.name, e.command = foldName(words[0]), l.resolve()
+	e.words, e.args = w.patterns(words[1:]), w.patterns(e.command.Args)
+	if strings.ContainsAny(e.name, "$%{") || !e.tells(l.index) {
+		return e, false
+	}
+	if e.command.Path != "" && (e.command.Kind == KindScript || !isAbsolute(e.command.Path)) {
+		folder := w.known(s.CWD)
+		if dir := e.command.directory(words); dir != "" {
+			folder = absolute(dir, folder)
+		}
+		if folder == "" {
+			folder = s.Project
+		}
+		e.script = w.pattern(cleanPath(absolute(e.command.Path, folder)))
+	}
+	return e, true
+}
+
+// tells tells that a command says more than that an interpreter, a launcher, a client or a tool of
+// everyday work runs: all of those are in any process list.
+func (e *entry) tells(x *index) bool {
+	if x.lookalikes[e.name] {
+		return false
+	}
+	if p := e.command.Program; p != "" {
+		return !x.lookalikes[p] && x.launchers[p] == nil && runtimeOf(p) == nil && !x.plainClient(&e.command)
+	}
+	// Code on the command line: python -c '...'.
+	const telling = 8
+	code := 0
+	for _, p := range e.words {
+		if len(p) == 1 && p[0][0] != '-' {
+			code += len(p[0])
+		}
+	}
+	return code >= telling
+}
+
+// plainClient tells that a command starts a client as such, and not as the server that some are too:
+// codex mcp-server, goose mcp developer.
+func (x *index) plainClient(c *Command) bool {
+	if len(c.Args) > 0 && strings.HasPrefix(c.Args[0], "mcp") {
+		return false
+	}
+	return slices.ContainsFunc(x.programs[c.Program], func(p *catalog.Program) bool { return p.Family == catalog.Clients && p.Below == "" })
+}
+
+// directory returns the folder that a line tells uv to work in, "" when it does not: uv --directory X
+// run server.py.
+func (c Command) directory(words []string) string {
+	if !slices.Contains(c.Launchers, "uv run") {
+		return ""
+	}
+	dir, _ := Command{Args: words}.Flag("--directory")
+	return dir
+}
+
+// subject is a process that is compared with entries.
+type subject struct {
+	p       *scan.Process
+	words   []string
+	command Command
+	rec     *Recognition // what it is known as; nil for nobody
+	direct  bool         // a client or gateway started it
+	early   bool         // its working directory has not been looked up yet
+	windows bool
+}
+
+// started tells that an entry started a process, by how many words they have in common, and whether
+// these are all that the process has. Zero when it did not.
+func (e *entry) started(s *subject) (words int, exact bool) {
+	if e.name == foldName(s.words[0]) {
+		if ok, exact := e.covers(e.words, s.words[1:], s.windows); ok && e.lies(s) {
+			return 1 + len(e.words), exact
+		}
+	}
+	// A script that names its interpreter is seen behind it: node /usr/local/bin/x-mcp --stdio.
+	if len(s.words) > 1 && runtimeOf(foldName(s.words[0])) != nil && isPath(s.words[1]) && e.name == stem(s.words[1]) {
+		if ok, exact := e.covers(e.words, s.words[2:], s.windows); ok {
+			return 1 + len(e.words), exact
+		}
+	}
+	// A launcher rewrites its line, and the program below it has another one: npx -y x is seen as
+	// `npm exec x` and as `node .../.bin/x`.
+	if e.resembles(s) {
+		if ok, exact := e.covers(e.args, s.command.Args, s.windows); ok {
+			return 1 + len(e.args), exact
+		}
+	}
+	return 0, false
+}
+
+// resembles tells that the program of an entry and that of a process are one, whatever started them.
+// Containers are told apart by their options alone, so that for them only the whole line counts.
+func (e *entry) resembles(s *subject) bool {
+	a, b := e.command, s.command
+	switch {
+	case a.Program == "" || b.Program == "" || a.Kind == KindImage || b.Kind == KindImage:
+		return false
+	case len(b.Launchers) > 0 && len(a.Launchers) == 0:
+		return false // it was started in another way than is configured
+	case a.Runtime != "" && a.Runtime != b.Runtime:
+		return false
+	case e.script != nil:
+		return b.Path != "" && e.lies(s)
+	case s.rec != nil && sameProgram(a, b):
+		return true
+	}
+	// A binary may be anybody's: npx redis-mcp-server is not redis-server. One that an interpreter
+	// or a launcher runs has its name from the package that is configured.
+	return (b.Runtime != "" || len(b.Launchers) > 0) && canonical(a.Program) == canonical(b.Program)
+}
+
+// covers tells that the words of an entry are those of a process, from the first one on, and whether
+// they are all. What is behind them may be a client's own; but a bare name followed by something is
+// what a person types.
+func (e *entry) covers(want []pattern, words []string, windows bool) (ok, exact bool) {
+	words = fields(words)
+	if len(words) < len(want) {
+		return false, false
+	}
+	for i, p := range want {
+		if !p.fits(words[i], windows) {
+			return false, false
+		}
+	}
+	exact = len(words) == len(want)
+	bare := len(want) == 0 && e.command.Kind == KindBinary || e.command.Program == ""
+	return exact || !bare, exact
+}
+
+// lies tells that a process's script is the configured one and not another of its name. One that a
+// client started by the same words is; else their folders tell, which may be known for neither.
+func (e *entry) lies(s *subject) bool {
+	if e.script == nil || s.early || s.direct && s.command.Path == e.command.Path {
+		return true
+	}
+	folder := s.p.CWD
+	if dir := s.command.directory(s.words); dir != "" {
+		folder = absolute(dir, folder)
+	}
+	here := absolute(s.command.Path, folder)
+	if len(e.script) == 1 && isAbsolute(here) && isAbsolute(e.script[0]) {
+		return e.script.fits(cleanPath(here), s.windows)
+	}
+	return s.direct && lastSegment(here) == lastSegment(e.script[len(e.script)-1])
+}
+
+// absolute puts a relative path into a folder, when that is known.
+func absolute(p, folder string) string {
+	if p == "" || folder == "" || isAbsolute(p) || p[0] == '$' {
+		return p
+	}
+	return path.Join(cleanPath(folder), cleanPath(p))
+}
+
+// fields cuts words at their spaces: titles have lost where a word with spaces ended.
+func fields(words []string) []string {
+	if !slices.ContainsFunc(words, func(w string) bool { return w == "" || strings.ContainsAny(w, " \t\n") }) {
+		return words
+	}
+	var out []string
+	for _, w := range words {
+		out = append(out, strings.Fields(w)...)
+	}
+	return out
+}
+
+// pattern is a word of which parts are not known: what is before, between and after them. It has one
+// part when all is known.
+type pattern []string
+
+func (p pattern) fits(word string, windows bool) bool {
+	if windows { // neither case nor the slash tells two words apart
+		word = strings.ToLower(strings.ReplaceAll(word, `\`, "/"))
+	}
+	if len(p) == 1 {
+		return word == p[0]
+	}
+	rest, ok := strings.CutPrefix(word, p[0])
+	if !ok || !strings.HasSuffix(rest, p[len(p)-1]) {
+		return false
+	}
+	rest = rest[:len(rest)-len(p[len(p)-1])]
+	for _, part := range p[1 : len(p)-1] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return true
+}
+
+// writer reads words as their writers mean them.
+type writer struct {
+	home, project, file string
+	windows             bool
+}
+
+// known puts in what is known: the home, the project, the folder of an extension.
+func (w writer) known(word string) string {
+	if rest, ok := strings.CutPrefix(word, "~"); ok && w.home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
+		word = w.home + rest
+	}
+	if strings.IndexByte(word, '$') < 0 {
+		return word
+	}
+	for _, v := range []struct{ value, names string }{
+		{w.home, "HOME userHome env:HOME USERPROFILE env:USERPROFILE"},
+		{w.project, "workspaceFolder CLAUDE_PROJECT_DIR workspaceRoot"},
+		{path.Dir(cleanPath(w.file)), "CLAUDE_PLUGIN_ROOT extensionPath"},
+		{"/", "/ pathSeparator"},
+	} {
+		if v.value == "" || v.value == "." {
+			continue
+		}
+		for name := range strings.FieldsSeq(v.names) {
+			word = strings.ReplaceAll(word, "${"+name+"}", v.value)
+		}
+	}
+	if rest, ok := strings.CutPrefix(word, "$HOME/"); ok && w.home != "" {
+		word = w.home + "/" + rest
+	}
+	return word
+}
+
+func (w writer) patterns(words []string) []pattern {
+	var out []pattern
+	for _, word := range fields(words) {
+		out = append(out, w.pattern(word))
+	}
+	return out
+}
+
+// pattern cuts a word at what is not known: ${VAR}, $VAR, $(command), {env:VAR} and, on Windows,
+// %VAR%.
+func (w writer) pattern(word string) pattern {
+	if w.windows {
+		word = strings.ToLower(strings.ReplaceAll(word, `\`, "/"))
+	}
+	var p pattern
+	begin := 0
+	for i := 0; i < len(word); {
+		n := variable(word[i:], w.windows)
+		if n == 0 {
+			i++
+			continue
+		}
+		p = append(p, word[begin:i])
+		i += n
+		begin = i
+	}
+	return append(p, word[begin:])
+}
+
+// variable returns the length of the variable that a text begins with; 0 when it begins with none.
+func variable(s string, windows bool) int {
+	closed := func(open, end string) int {
+		if strings.HasPrefix(s, open) {
+			return strings.Index(s, end) + 1
+		}
+		return 0
+	}
+	switch s[0] {
+	case '$':
+		if n := max(closed("${", "}"), closed("$(", ")")); n > 0 {
+			return n
+		}
+		n := 1
+		for n < len(s) && (s[n] == '_' || s[n] >= 'A' && s[n] <= 'Z' || n > 1 && s[n] >= '0' && s[n] <= '9') {
+			n++
+		}
+		if n > 1 {
+			return n
+		}
+	case '{':
+		return closed("{env:", "}")
+	case '%':
+		if i := strings.IndexByte(s[1:], '%'); windows && i > 0 {
+			return i + 2
+		}
+	}
+	return 0
+}

@@ -1,0 +1,138 @@
+package rules
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"mcpdoctor/scan/config"
+)
+
+// ConfigurationSchema is the version of the JSON form of a [Configuration]. It changes only when a
+// reader of the present form would misunderstand the new one.
+const ConfigurationSchema = 1
+
+// ConfigurationKind names the JSON form in its own text.
+const ConfigurationKind = "mcpdoctor.config"
+
+// Configuration is what the clients of one host are configured to start, how much of it runs, and
+// what could be better. It is a plain value: text and JSON are two readers of it.
+//
+// Strings that came from a file are raw here, secrets included. Package report makes them safe to
+// show.
+type Configuration struct {
+	Schema int       `json:"schema"`
+	Kind   string    `json:"kind"`
+	Tool   Tool      `json:"tool"`
+	Taken  time.Time `json:"taken"`
+
+	Servers []ConfiguredServer `json:"servers"` // by client, file, project and name
+	Advice  []Advice           `json:"advice"`  // what prevents most comes first
+
+	// Places are all that were looked at, in that order.
+	Places []config.Place `json:"places"`
+
+	// Problems are one line for each file that is broken.
+	Problems []string `json:"problems"`
+}
+
+// ConfiguredServer is one entry of a configuration file.
+type ConfiguredServer struct {
+	Client    string           `json:"client"`
+	Name      string           `json:"name"`
+	File      string           `json:"file"`
+	Project   string           `json:"project,omitempty"` // empty when it is for all folders
+	Transport config.Transport `json:"transport"`
+
+	// Command and Args start it, as they are written, and CWD is where; URL is instead of them.
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitempty"`
+	CWD     string   `json:"cwd,omitempty"`
+	URL     string   `json:"url,omitempty"`
+
+	Disabled bool `json:"disabled"`
+
+	// Instances counts what runs of it now, below its own client when that is known. PIDs are those
+	// of their topmost processes, and RSSBytes is what they hold with all their processes.
+	Instances int   `json:"instances"`
+	PIDs      []int `json:"pids"`
+	RSSBytes  int64 `json:"rss_bytes"`
+}
+
+// Configuration reports what [Recognised.Configure] was told, and how much of it runs. Empty lists
+// without it.
+func (r *Recognised) Configuration() *Configuration {
+	out := &Configuration{
+		Schema: ConfigurationSchema, Kind: ConfigurationKind, Taken: r.snap.Taken,
+		Servers: []ConfiguredServer{}, Advice: []Advice{}, Places: []config.Place{}, Problems: []string{},
+	}
+	if r.configured == nil {
+		return out
+	}
+	found := r.configured.found
+	out.Places = append(out.Places, found.Places...)
+	out.Problems = append(out.Problems, found.Problems()...)
+	running := make([][]*instance, len(found.Servers))
+	t := newTable(r, Options{})
+	for _, in := range t.instances {
+		for _, i := range t.entriesOf(in) {
+			running[i] = append(running[i], in)
+		}
+	}
+	for i, s := range found.Servers {
+		c := ConfiguredServer{
+			Client: s.Client, Name: s.Name, File: s.File, Project: s.Project, Transport: s.Transport,
+			Command: s.Command, Args: s.Args, CWD: s.CWD, URL: s.URL, Disabled: s.Disabled, Instances: len(running[i]), PIDs: []int{},
+		}
+		for _, in := range running[i] {
+			c.PIDs = append(c.PIDs, t.rootProc(in).PID)
+			c.RSSBytes += t.rss(in)
+		}
+		slices.Sort(c.PIDs)
+		out.Servers = append(out.Servers, c)
+	}
+	out.Advice = append(out.Advice, t.advise(running)...)
+	return out
+}
+
+// entriesOf returns the entries that an instance is one of, as indexes into found.Servers: those
+// that started it, without those of other clients when its own is among them; and the URLs that it
+// answers.
+func (t *table) entriesOf(in *instance) []int {
+	var all []int
+	for _, m := range in.members {
+		if all = t.configured.matches[m]; len(all) > 0 {
+			break // the topmost process is the one that the client started
+		}
+	}
+	servers := t.configured.found.Servers
+	if in.above != nil {
+		own := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return servers[i].Client != in.above.name })
+		if len(own) > 0 {
+			all = own
+		}
+	}
+	all = slices.Clone(all)
+	for i, s := range servers {
+		if port := localPort(s.URL); port != "" && slices.ContainsFunc(t.listen(in), func(socket string) bool {
+			return strings.HasPrefix(socket, "tcp:") && strings.HasSuffix(socket, ":"+port)
+		}) {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// localPort returns the port of a URL of this machine, "" for all others.
+func localPort(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	switch u.Hostname() {
+	case "localhost", "127.0.0.1", "::1":
+		return u.Port()
+	}
+	return ""
+}
