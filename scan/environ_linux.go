@@ -26,7 +26,7 @@ func parseEnviron(b []byte) map[string]string {
 	return chooseEnv(bytes.SplitSeq(b, []byte{0}))
 }
 
-// readEnvirons is the pass over the environments. They stand in the memory of the processes: reading
+// readEnvirons is the pass over the environments of the tops. They stand in the memory of the processes: reading
 // takes its lock and may have to wait for a page from swap. The handles of the looks are closed.
 func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Process, looks []look, o ExamineOptions) {
 	type environ struct {
@@ -34,13 +34,20 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 		env   map[string]string
 		err   error
 	}
+	var asked []int // the rows whose environment matters
+	for i, top := range e.tops {
+		if top {
+			asked = append(asked, i)
+		}
+	}
 	dirs := make([]atomic.Int32, len(looks)) // whoever takes one closes it, and leaves -1
 	for i := range looks {
 		dirs[i].Store(int32(looks[i].dir))
 	}
-	late := sweep(ctx, len(rows), func() func(int) environ {
+	late := sweep(ctx, len(asked), func() func(int) environ {
 		buf := make([]byte, environSize)
-		return func(i int) environ {
+		return func(n int) environ {
+			i := asked[n]
 			h := handle{reader{root: int(dirs[i].Swap(-1)), buf: buf}}
 			if h.root < 0 {
 				var err error
@@ -52,13 +59,15 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 			content, err := h.read("environ", maxEnviron, nil)
 			return environ{true, parseEnviron(content), err}
 		}
-	}, func(i int, v environ) {
-		if v.found {
+	}, func(n int, v environ) {
+		if i := asked[n]; v.found {
 			rows[i].Env = v.env
 			rows[i].setUnreadable("env", refused(v.err))
 		}
 	})
-	for _, i := range late {
+	for n, i := range late {
+		late[n] = asked[i]
+		i = asked[i]
 		if dir := dirs[i].Swap(-1); dir >= 0 {
 			unix.Close(int(dir))
 		}

@@ -55,6 +55,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	for i, p := range rows {
 		e.ids[i] = p.ID()
 	}
+	e.tops = tops(rows)
 	e.netns, _ = os.Readlink("/proc/self/ns/net")
 	// The swap stands in /proc/PID/status, the dearest of the small files.
 	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
@@ -78,6 +79,22 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	if o.PSS {
 		e.readPSS(ctx, s, rows, o)
 	}
+}
+
+// tops marks the rows that are topmost: whose parent was not asked about, or may have adopted or be
+// keeping them. Control group, environment and executable tell where a process comes from and who
+// keeps it; they are inherited, so that below a top they would tell the same again.
+func tops(rows []*Process) []bool {
+	asked := make(map[int]*Process, len(rows))
+	for _, p := range rows {
+		asked[p.PID] = p
+	}
+	out := make([]bool, len(rows))
+	for i, p := range rows {
+		parent := asked[p.PPID]
+		out[i] = parent == nil || p.PPID == 1 || parent.Name == "systemd"
+	}
+	return out
 }
 
 // giveUp says which fields of which rows did not come back.
@@ -112,6 +129,7 @@ func openRoot(o ExamineOptions) (int, error) {
 type examination struct {
 	root     int // descriptor of the procfs mount
 	ids      []ID
+	tops     []bool
 	sockets  *socketTable
 	netns    string // ours, "net:[4026531840]"
 	swapping bool   // the machine has memory in swap
@@ -124,7 +142,7 @@ func (e *examination) look(i int, buf []byte) look {
 		return look{err: err, dir: -1}
 	}
 	l := look{dir: -1}
-	if i < keptHandles {
+	if e.tops[i] && i < keptHandles {
 		l.dir = h.root
 	} else {
 		defer h.close()
@@ -147,11 +165,13 @@ func (e *examination) look(i int, buf []byte) look {
 	}
 	l.cwd, err = h.link("cwd")
 	l.tell(err, "cwd")
-	l.exe, err = h.link("exe")
-	l.tell(err, "exe")
-	content, err := h.read("cgroup", smallFile, nil)
-	if l.tell(err, "cgroup") {
-		l.cgroup = parseCgroup(content)
+	if e.tops[i] {
+		l.exe, err = h.link("exe")
+		l.tell(err, "exe")
+		content, err := h.read("cgroup", smallFile, nil)
+		if l.tell(err, "cgroup") {
+			l.cgroup = parseCgroup(content)
+		}
 	}
 	if e.swapping {
 		content, err := h.read("status", smallFile, nil)
