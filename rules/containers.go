@@ -11,15 +11,26 @@ import (
 const pairing = 10 * time.Second
 
 // contained tells that an instance is the main process of a container, as seen from the host. Its
-// parent is the container's shim, whether it is in use or not.
-func (t *table) contained(in *instance) bool {
-	up := t.forest.parent[in.root]
-	if up == none {
-		return false
+// parent is the container's shim, whether it is in use or not; or an init that docker put between.
+func (t *table) contained(in *instance) bool { return t.shim(in) != none }
+
+// shim returns the process that keeps the container whose main process the instance is, or none.
+func (t *table) shim(in *instance) int32 {
+	at := t.forest.parent[in.root]
+	if at != none && containerInits[baseName(t.proc(at))] {
+		at = t.forest.parent[at]
 	}
-	name := baseName(t.proc(up))
-	return strings.HasPrefix(name, "containerd-shim") || name == "conmon"
+	if at == none {
+		return none
+	}
+	if name := baseName(t.proc(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
+		return at
+	}
+	return none
 }
+
+// containerInits are what `docker run --init` and its like start a container's program with.
+var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-init": true, "catatonit": true}
 
 // findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
 // container belongs to the daemon and does not end with its client. No link between the two can
@@ -75,15 +86,22 @@ func (t *table) containerRemedy(subjects []*instance) Remedy {
 	return r
 }
 
-// containerID is the container's id, as its shim was told it (containerd-shim -id ID), in the
-// short form that docker prints; "" when it is not there.
+// containerID is the container's id in the short form that docker prints: as its shim was told it
+// (containerd-shim -id ID), or as its control group is called; "" when neither tells.
 func (t *table) containerID(in *instance) string {
 	const short = 12
-	args := t.proc(t.forest.parent[in.root]).Args
+	args := t.proc(t.shim(in)).Args
 	for i, a := range args {
 		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
 			return args[i+1][:min(short, len(args[i+1]))]
 		}
+	}
+	// docker-ID.scope, /docker/ID, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope
+	_, leaf, _ := cutLast(t.rootProc(in).Cgroup, "/")
+	_, id, _ := cutLast(strings.TrimSuffix(leaf, ".scope"), "-")
+	const whole = 64
+	if len(id) == whole && isHex(id) {
+		return id[:short]
 	}
 	return ""
 }

@@ -93,8 +93,11 @@ func (t *table) cpu(node int32) (float64, bool) {
 func (t *table) origins(ins []*instance) string {
 	seen := map[string]bool{}
 	for _, in := range ins {
-		if o := origin(t.mainProc(in).Env); o != "" {
-			seen[o] = true
+		for _, m := range in.members { // the topmost is asked, since what is below inherits
+			if o := origin(t.proc(m).Env); o != "" {
+				seen[o] = true
+				break
+			}
 		}
 	}
 	if len(seen) == 0 {

@@ -119,13 +119,24 @@ func (t *table) finding(c claim) Finding {
 	if c.parent != nil {
 		shown[c.parent] = true
 	}
+	pss, measured := int64(0), true
 	for in := range shown {
 		for _, m := range in.members {
 			f.Processes = append(f.Processes, t.row(in, m))
-			if in != c.parent {
-				f.RSSBytes += t.proc(m).RSS()
+			if in == c.parent {
+				continue
+			}
+			f.RSSBytes += t.proc(m).RSS()
+			if p := t.proc(m); p.PSSBytes != nil {
+				pss += *p.PSSBytes
+			} else {
+				measured = false
 			}
 		}
+	}
+	if measured && pss > 0 {
+		f.PSSBytes = pss
+		f.Evidence = append(f.Evidence, fmt.Sprintf("their memory without what they share with others (PSS) is %s: so much comes back", Bytes(pss)))
 	}
 	foreign := 0
 	for _, in := range c.safe {

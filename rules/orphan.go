@@ -179,8 +179,8 @@ func (t *table) followHolders(gone map[*instance]lost) {
 				continue
 			}
 			w, holders := t.wire(in)
-			if w != held || len(holders) == 0 || len(t.listen(in)) > 0 {
-				continue
+			if w != held || len(holders) == 0 || len(t.listen(in)) > 0 || t.marked(in, "holders") {
+				continue // nobody looked for the holders, or not all could be seen
 			}
 			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
 				at := t.forest.at(pid)
@@ -252,8 +252,11 @@ func (t *table) belowShell(in *instance) bool {
 }
 
 // unasked tells that a service manager may keep a process of the instance and was not to be asked.
-func (t *table) unasked(in *instance) bool {
-	return slices.ContainsFunc(in.members, func(m int32) bool { return slices.Contains(t.proc(m).Unreadable, "service") })
+func (t *table) unasked(in *instance) bool { return t.marked(in, "service") }
+
+// marked tells that a field of one of the instance's processes could not be read.
+func (t *table) marked(in *instance, field string) bool {
+	return slices.ContainsFunc(in.members, func(m int32) bool { return slices.Contains(t.proc(m).Unreadable, field) })
 }
 
 // maybeService says why it is not known that no service manager keeps the instance; "" when it is.

@@ -31,6 +31,9 @@ func (t *table) owner(in *instance) Owner {
 				return Owner{Kind: OwnerGateway, PID: p.PID, Name: over.name}
 			}
 		}
+		if job := t.services[at]; job != nil { // a script that a manager keeps, and that started this
+			return Owner{Kind: OwnerService, PID: p.PID, Name: job.Manager + " " + job.Name}
+		}
 		if manager := supervisor(p); manager != "" {
 			return Owner{Kind: OwnerService, PID: p.PID, Name: manager}
 		}

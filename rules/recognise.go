@@ -37,15 +37,34 @@ func Recognise(s *scan.Snapshot) *Recognised {
 	return r
 }
 
-// Look returns the PIDs that deserve a closer look, ascending.
+// Look returns the PIDs that deserve a closer look, ascending: who has to do with MCP, and who
+// started one of these and may be the job of a service manager itself (a script around a server).
 func (r *Recognised) Look() []int {
 	var pids []int
 	for i, rec := range r.recs {
-		if rec != nil && r.forest.procs[i].State != "Z" {
-			pids = append(pids, r.forest.procs[i].PID)
+		p := r.forest.procs[i]
+		if p.State == "Z" {
+			continue
+		}
+		if rec != nil || r.mayBeJob(int32(i)) {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids
+}
+
+// mayBeJob tells that a process of which nothing is known lies between an init and a server.
+func (r *Recognised) mayBeJob(node int32) bool {
+	up := r.forest.parent[node]
+	if up == none || !r.adopter(up) || r.adopter(node) {
+		return false
+	}
+	for _, child := range r.forest.children[node] {
+		if r.recs[child] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // recognise decides on one process whose parent has been decided on already.

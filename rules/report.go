@@ -125,6 +125,10 @@ type Finding struct {
 	// RSSBytes is the sum over Processes without those of the parent.
 	RSSBytes int64 `json:"rss_bytes"`
 
+	// PSSBytes is the same sum of PSS, which counts shared pages once and is what comes back when
+	// they end; absent unless it was asked for and known of every one.
+	PSSBytes int64 `json:"pss_bytes,omitempty"`
+
 	Reap   Reap   `json:"reap"`
 	Remedy Remedy `json:"remedy"`
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"mcpdoctor/rules"
@@ -13,20 +14,30 @@ import (
 // stdin, wait 2 s, terminate, wait 2 s and kill.
 const settling = 5 * time.Second
 
+// closer says what is to be looked at beyond what decides something.
+type closer struct {
+	pss     bool // the memory that comes back, not only RSS
+	holders bool // who holds each stdin
+}
+
 // lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
 // and closest at the few where that decides something.
-func lookLive(ctx context.Context, now time.Time) (*scan.Snapshot, *rules.Recognised, error) {
+func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapshot, *rules.Recognised, error) {
 	snap, err := scan.Take(ctx, scan.Options{Now: now})
 	if err != nil {
 		return nil, nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
 	}
 	seen := rules.Recognise(snap)
-	var o scan.ExamineOptions
+	o := scan.ExamineOptions{PSS: closely.pss}
 	scan.Examine(ctx, snap, seen.Look(), o)
+	configure(ctx, os.Getenv, snap, seen, o)
 	scan.Versions(ctx, snap, seen.Packages(), o)
 	doubts := seen.Doubts()
 	if len(doubts.Services) > 0 {
 		scan.Services(ctx, snap, doubts.Services, o)
+	}
+	if closely.holders {
+		doubts.Holders = seen.Look() // to say of everybody who holds it
 	}
 	if len(doubts.Holders) > 0 {
 		scan.Holders(ctx, snap, doubts.Holders, o)
@@ -36,8 +47,8 @@ func lookLive(ctx context.Context, now time.Time) (*scan.Snapshot, *rules.Recogn
 
 // lookTwice looks, and once more when a server that nobody can talk to any more may be ending at
 // this very moment. It returns the last look, and who was found so by both.
-func (w *world) lookTwice(ctx context.Context) (*rules.Recognised, map[scan.ID]bool, error) {
-	_, seen, err := w.look(ctx, w.now())
+func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognised, map[scan.ID]bool, error) {
+	_, seen, err := w.look(ctx, w.now(), closely)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +62,7 @@ func (w *world) lookTwice(ctx context.Context) (*rules.Recognised, map[scan.ID]b
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if _, seen, err = w.look(ctx, w.now()); err != nil {
+	if _, seen, err = w.look(ctx, w.now(), closely); err != nil {
 		return nil, nil, err
 	}
 	settled := map[scan.ID]bool{}

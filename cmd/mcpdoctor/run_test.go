@@ -43,7 +43,7 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 	}
 	w.now = func() time.Time { return time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC) }
 	if w.look == nil {
-		w.look = func(context.Context, time.Time) (*scan.Snapshot, *rules.Recognised, error) {
+		w.look = func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error) {
 			f, err := os.Open(leaky)
 			if err != nil {
 				t.Fatal(err)
@@ -141,7 +141,7 @@ func TestUnusableInput(t *testing.T) {
 }
 
 func TestNoViewOfTheProcesses(t *testing.T) {
-	w := &world{look: func(context.Context, time.Time) (*scan.Snapshot, *rules.Recognised, error) {
+	w := &world{look: func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error) {
 		return nil, nil, &problem{what: "cannot see the processes: permission denied", hint: "mount /proc"}
 	}}
 	if r := doctorIn(t, w, "", "scan"); r.code != 2 || r.err != "mcpdoctor: error: cannot see the processes: permission denied\nmcpdoctor: hint: mount /proc\n" {

@@ -23,6 +23,7 @@ type scanOptions struct {
 	olderThan span
 	verbose   bool
 	all       bool
+	pss       bool
 }
 
 func newScan(w *world) *cobra.Command {
@@ -49,6 +50,7 @@ func newScan(w *world) *cobra.Command {
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every process, and every server with the reason why it is kept")
 	f.BoolVar(&o.all, "all", false, "the same as -v")
+	f.BoolVar(&o.pss, "pss", false, "read the memory that would come back too (PSS), which is slow for large processes")
 	offer(c, "fail-on", o.failOn.of)
 	offer(c, "color", o.color.of)
 	_ = c.RegisterFlagCompletionFunc("rule", completeRules)
@@ -72,7 +74,7 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 		seen = rules.Recognise(snap)
 	} else {
 		var err error
-		if seen, judge.Settled, err = w.lookTwice(ctx); err != nil {
+		if seen, judge.Settled, err = w.lookTwice(ctx, closer{pss: o.pss, holders: o.verbose || o.all}); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 func newSnapshot(w *world) *cobra.Command {
 	var out string
+	var pss bool
 	c := verb(&cobra.Command{
 		Use:   "snapshot",
 		Short: "Save what can be seen, for later or for somebody else",
@@ -20,7 +21,7 @@ func newSnapshot(w *world) *cobra.Command {
 		Example: "  mcpdoctor snapshot --out before.json\n  mcpdoctor snapshot | ssh host mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		snap, _, err := w.look(ctx, w.now())
+		snap, _, err := w.look(ctx, w.now(), closer{pss: pss, holders: true})
 		if err != nil {
 			return err
 		}
@@ -38,6 +39,7 @@ func newSnapshot(w *world) *cobra.Command {
 		}
 		return f.Close()
 	})
+	c.Flags().BoolVar(&pss, "pss", false, "read the memory without what is shared, which is slow for large processes")
 	c.Flags().StringVar(&out, "out", "", "write to this `file` instead of stdout")
 	return c
 }

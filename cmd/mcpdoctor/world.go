@@ -23,7 +23,7 @@ type world struct {
 	now      func() time.Time
 
 	// look takes and examines the processes of this machine.
-	look func(context.Context, time.Time) (*scan.Snapshot, *rules.Recognised, error)
+	look func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error)
 }
 
 // problem is an error with the way out of it.
