@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan/config"
+)
+
+// ConfigJSON writes a configuration as one JSON value, to the contract that [rules.Configuration] is.
+func ConfigJSON(w io.Writer, c *rules.Configuration) error { return writeJSON(w, cleanConfig(c)) }
+
+// ConfigText writes a configuration for people: what is configured, by client and file, how much of
+// it runs, and what could be better. Verbose adds every place that was looked at.
+func ConfigText(w io.Writer, c *rules.Configuration, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	c = cleanConfig(c)
+	p.configSummary(c)
+	for rest := c.Servers; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Client == rest[0].Client && rest[n].File == rest[0].File && rest[n].Project == rest[0].Project {
+			n++
+		}
+		p.configFile(rest[:n])
+		rest = rest[n:]
+	}
+	for _, a := range c.Advice {
+		p.advice(a)
+	}
+	if o.Verbose {
+		p.places(c.Places)
+	}
+	if len(c.Problems) > 0 {
+		p.line("")
+	}
+	for _, s := range c.Problems {
+		p.wrapped("note", s)
+	}
+	return p.err
+}
+
+func (p *printer) configSummary(c *rules.Configuration) {
+	if len(c.Servers) == 0 {
+		p.line("No MCP servers are configured. -v lists every place that was looked at.")
+		return
+	}
+	clients := map[string]bool{}
+	running := map[int]bool{} // by PID, since one may be an instance of several entries
+	for _, s := range c.Servers {
+		clients[s.Client] = true
+		for _, pid := range s.PIDs {
+			running[pid] = true
+		}
+	}
+	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), plural(len(clients), "client"))
+	switch len(running) {
+	case 0:
+		line += "None of them runs now."
+	case 1:
+		line += "1 instance of them runs now."
+	default:
+		line += fmt.Sprintf("%d instances of them run now.", len(running))
+	}
+	p.line(p.s.bold.Render(line))
+}
+
+func are(n int, noun string) string {
+	if n == 1 {
+		return plural(n, noun) + " is"
+	}
+	return plural(n, noun) + " are"
+}
+
+// configFile writes the servers of one file.
+func (p *printer) configFile(servers []rules.ConfiguredServer) {
+	s := servers[0]
+	p.line("")
+	head := p.s.bold.Render(s.Client) + "  " + s.File
+	if s.Project != "" && !strings.HasPrefix(s.File, s.Project) { // else the path says it already
+		head += "  for " + s.Project
+	}
+	p.line(head)
+	t := table{head: []string{"NAME", "RUNS", "RSS", "STARTED AS"}}
+	for _, s := range servers {
+		runs, rss := "-", "-"
+		if s.Instances > 0 {
+			runs, rss = fmt.Sprint(s.Instances), rules.Bytes(s.RSSBytes)
+		}
+		if s.Disabled {
+			runs = strings.TrimPrefix(runs+" off", "- ")
+		}
+		t.row(s.Name, runs, rss, startedAs(s))
+	}
+	p.table(t)
+}
+
+// startedAs is how a server is reached, in one line.
+func startedAs(s rules.ConfiguredServer) string {
+	if s.URL != "" {
+		return s.URL + " (" + string(s.Transport) + ")"
+	}
+	return commandOf(s.Command, s.Args)
+}
+
+// commandOf writes a command so that the ends of its words can be seen.
+func commandOf(command string, args []string) string {
+	words := append([]string{command}, args...)
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t'\"") {
+			words[i] = "'" + w + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func (p *printer) advice(a rules.Advice) {
+	p.line("")
+	p.line(p.s.info.Render(strings.ToUpper(string(a.Severity))) + " " + p.s.bold.Render(a.Title))
+	p.wrapped("why", a.Why)
+	for _, item := range a.Items {
+		p.wrapped("do", item.Server+" ("+strings.Join(item.Clients, ", ")+"): "+item.Do)
+		for i, c := range item.Commands {
+			p.line(p.s.dim.Render(first(i, "run")) + strings.Repeat(" ", 8-len(first(i, "run"))) + c)
+		}
+		if item.Entry != nil {
+			p.line(p.s.dim.Render("start") + "   " + commandOf(item.Entry.Command, item.Entry.Args))
+		}
+	}
+}
+
+func (p *printer) places(places []config.Place) {
+	p.line("")
+	p.line(p.s.bold.Render("All places"))
+	t := table{head: []string{"CLIENT", "THERE", "PLACE"}}
+	for _, at := range places {
+		there := string(at.State)
+		switch {
+		case at.State == config.Present:
+			there = plural(at.Servers, "server")
+		case at.Line > 0:
+			there += fmt.Sprintf(": %s, line %d", at.Reason, at.Line)
+		case at.Reason != "":
+			there += ": " + at.Reason
+		}
+		t.row(at.Client, there, at.Path)
+	}
+	p.table(t)
+}
