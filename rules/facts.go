@@ -167,6 +167,20 @@ func reapLine(rule *Rule, youngest time.Duration, named bool) string {
 	return line
 }
 
+// killLine is the plain command that ends the working process of each instance, after which its
+// launchers end by themselves; nothing when there are too many for a line.
+func (t *table) killLine(ins []*instance) []string {
+	const most = 40
+	if len(ins) > most {
+		return nil
+	}
+	words := []string{"kill"}
+	for _, in := range ins {
+		words = append(words, fmt.Sprint(t.mainProc(in).PID))
+	}
+	return []string{strings.Join(words, " ")}
+}
+
 var reapAges = []struct {
 	least time.Duration
 	word  string

@@ -85,7 +85,7 @@ func (t *table) place(node int32) {
 		t.recs[node] = nil // the closer look has shown that it does not speak over stdin
 		return
 	}
-	if over != nil && joins(over, overRec, rec) {
+	if over != nil && t.joins(over, t.forest.parent[node], rec) {
 		t.join(over, node)
 		switch {
 		case rec.Role == RoleLauncher || rec.Role == RoleHelper:
@@ -128,11 +128,13 @@ func (t *table) join(in *instance, node int32) {
 	t.of[node] = in
 }
 
-// joins decides whether a process belongs to its parent's instance.
-func joins(over *instance, parent, child *Recognition) bool {
-	switch {
+// joins decides whether a process belongs to the instance of its parent.
+func (t *table) joins(over *instance, up int32, child *Recognition) bool {
+	switch parent := t.recs[up]; {
 	case parent == nil:
 		return false // below a stranger that a server started
+	case parent.Role == RoleLauncher && t.adopter(up): // tini -s: not all of its children are its own
+		return sameProgram(parent.Command, child.Command)
 	case parent.Role == RoleLauncher:
 		return true // whatever a launcher started is what it was started for
 	case child.Role == RoleHelper:
@@ -143,7 +145,7 @@ func joins(over *instance, parent, child *Recognition) bool {
 		return child.Role == over.role && child.Name == over.rec.Name // a program in two layers
 	}
 	// A server below a server is a worker of its own kind, or a server that it uses as a client.
-	return sameProgram(parent.Command, child.Command)
+	return sameProgram(t.recs[up].Command, child.Command)
 }
 
 // role is the role of a process that may be nobody.

@@ -385,6 +385,8 @@ func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
 	}
 	if first.safe {
 		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), false))
+		r.Commands = append(r.Commands, t.killLine(subjects)...)
+		r.Steps = append(r.Steps, "kill PID by hand only right after a scan: a PID may soon name another process, which reap looks at and kill does not")
 	} else {
 		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
 		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), true))

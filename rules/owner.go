@@ -23,6 +23,15 @@ func (t *table) owner(in *instance) Owner {
 	}
 	for at := up; at != none; at = t.forest.parent[at] {
 		p := t.forest.procs[at]
+		if t.adopter(at) {
+			switch {
+			case at != up: // somebody we do not know lives in between, and may be the client
+				return t.stranger(up)
+			case startedBy(p, t.forest.procs[in.root], t.snap.Host.OS):
+				return Owner{Kind: OwnerUnknown, PID: p.PID, Name: baseName(p)}
+			}
+			return Owner{Kind: OwnerNobody, PID: p.PID, Name: baseName(p)}
+		}
 		if over := t.of[at]; over != nil && over != in {
 			switch over.role {
 			case RoleClient:
@@ -35,16 +44,11 @@ func (t *table) owner(in *instance) Owner {
 			return Owner{Kind: OwnerService, PID: p.PID, Name: job.Manager + " " + job.Name}
 		}
 		if manager := supervisor(p); manager != "" {
-			return Owner{Kind: OwnerService, PID: p.PID, Name: manager}
-		}
-		if t.adopter(at) {
-			switch {
-			case at != up: // somebody we do not know lives in between, and may be the client
-				return t.stranger(up)
-			case startedBy(p, t.forest.procs[in.root], t.snap.Host.OS):
-				return Owner{Kind: OwnerUnknown, PID: p.PID, Name: baseName(p)}
+			if p.PID == 1 && at == up && t.snap.Host.Services != nil {
+				// As PID 1 it adopts too. Its jobs are known, and this is none of them.
+				return Owner{Kind: OwnerNobody, PID: p.PID, Name: manager}
 			}
-			return Owner{Kind: OwnerNobody, PID: p.PID, Name: baseName(p)}
+			return Owner{Kind: OwnerService, PID: p.PID, Name: manager}
 		}
 		if terminal(p) {
 			return Owner{Kind: OwnerTerminal, PID: p.PID, Name: baseName(p)}
