@@ -297,6 +297,21 @@ func TestLabKilledClients(t *testing.T) {
 	})
 }
 
+// The same with servers that end with their stdin: there is nothing to be found, not even by who
+// looks at the very moment.
+func TestLabKilledOrdinary(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.need("python3")
+	c := l.startClient(client{kind: "node"}, l.ordinary("everything npx", "everything direct", "filesystem sh", "python"))
+	l.kill(c.pid)
+	r, _ := l.scan()
+	l.quiet("after servers that end by themselves", r)
+	if left := l.mine(); len(left) > 0 {
+		t.Errorf("these were to end: %v", left)
+	}
+}
+
 // What adopts is not always pid 1.
 func TestLabAdopted(t *testing.T) {
 	for name, under := range map[string]func(l *lab) []string{

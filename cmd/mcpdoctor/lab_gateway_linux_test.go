@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,16 +32,21 @@ func (l *lab) gatewayScript(version string) string {
 	}[version]
 }
 
+// behind is the command of the server that a gateway is to start.
+func (l *lab) behind(more ...string) string {
+	return strings.Join(append([]string{"node", filepath.Join(l.root, "servers", "mcp-echo.mjs")}, more...), " ")
+}
+
 // gatewayArgs are the arguments of a gateway on that port.
-func (l *lab) gatewayArgs(port string, flags ...string) []string {
-	args := []string{"--stdio", "node " + filepath.Join(l.root, "servers", "mcp-echo.mjs"), "--outputTransport", "streamableHttp"}
+func (l *lab) gatewayArgs(server, port string, flags ...string) []string {
+	args := []string{"--stdio", server, "--outputTransport", "streamableHttp"}
 	return append(append(args, flags...), "--port", port)
 }
 
-func (l *lab) startGateway(version string, flags ...string) *gateway {
+func (l *lab) startGateway(version, server string, flags ...string) *gateway {
 	l.t.Helper()
 	port := l.freePort()
-	p := l.start(append([]string{"node", l.gatewayScript(version)}, l.gatewayArgs(port, flags...)...))
+	p := l.start(append([]string{"node", l.gatewayScript(version)}, l.gatewayArgs(server, port, flags...)...))
 	l.listening(port)
 	return &gateway{lab: l, pid: p.pid, port: port, url: "http://127.0.0.1:" + port + "/mcp"}
 }
@@ -63,6 +69,24 @@ func (g *gateway) open() (session string) {
 	}
 	g.post(g.url, session, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return session
+}
+
+// close ends a session as a client does.
+func (g *gateway) close(session string) {
+	g.t.Helper()
+	r, err := http.NewRequest(http.MethodDelete, g.url, nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", session)
+	a, err := web.Do(r)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	a.Body.Close()
+	if a.StatusCode != 200 {
+		g.t.Fatalf("DELETE is answered with %d", a.StatusCode)
+	}
 }
 
 // instances returns the processes below the gateway, each server with its shell, the oldest first.
@@ -124,7 +148,7 @@ func TestLabStory(t *testing.T) {
 	t.Parallel()
 	const calls = 25
 	l := newLab(t)
-	g := l.startGateway("3")
+	g := l.startGateway("3", l.behind())
 	for range calls {
 		g.call("")
 	}
@@ -252,7 +276,36 @@ func screen(t *testing.T, text string, gateway int) string {
 	return ""
 }
 
-// The same under pm2, which cuts the command line of its apps, so that less can be known for sure.
+// Behind npx an instance has four processes, and is one instance all the same.
+func TestLabStoryNpx(t *testing.T) {
+	t.Parallel()
+	const calls = 4
+	l := newLab(t)
+	l.dir = l.root // where npx finds it
+	g := l.startGateway("3", "npx -y @modelcontextprotocol/server-filesystem "+l.home)
+	for range calls {
+		status, _ := g.post(g.url, "", `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{}}`)
+		if status != 200 {
+			t.Fatalf("tools/list is answered with %d", status)
+		}
+	}
+	servers := g.instances()
+	old := slices.Concat(servers[:calls-1]...)
+	if len(servers) != calls || len(old) < 3*(calls-1) {
+		t.Fatalf("%d calls left %v below the gateway", calls, servers)
+	}
+	l.waitUntilOld(old, 31*time.Second)
+	r, _ := l.scan()
+	f := l.only(r, "spawn-per-request")
+	same(t, "the subjects", f.PIDs, old)
+	same(t, "what is safe to end", f.Reap.Safe, old)
+	if f.Instances != calls-1 || f.ParentPID != g.pid || len(r.Findings) != 1 {
+		t.Errorf("%d instances, parent %d, %d findings", f.Instances, f.ParentPID, len(r.Findings))
+	}
+	holds(t, "the title", f.Title, "4 instances", "server-filesystem")
+}
+
+// The story under pm2, which cuts the command line of its apps, so that less can be known for sure.
 // Beside it pm2 keeps a gateway that is healthy.
 func TestLabPM2(t *testing.T) {
 	t.Parallel()
@@ -261,7 +314,7 @@ func TestLabPM2(t *testing.T) {
 	t.Cleanup(func() { pm2("kill") })
 	keep := func(name string, flags ...string) *gateway {
 		port := l.freePort()
-		pm2(append([]string{"start", l.gatewayScript("3"), "--name", name, "--"}, l.gatewayArgs(port, flags...)...)...)
+		pm2(append([]string{"start", l.gatewayScript("3"), "--name", name, "--"}, l.gatewayArgs(l.behind(), port, flags...)...)...)
 		l.listening(port)
 		noted, err := filepath.Glob(filepath.Join(l.home, "pm2", "pids", name+"-*.pid"))
 		if err != nil || len(noted) != 1 {
@@ -321,7 +374,7 @@ func TestLabPM2(t *testing.T) {
 func TestLabGateway4(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	g := l.startGateway("4")
+	g := l.startGateway("4", l.behind())
 	for range 10 {
 		g.call("")
 	}
@@ -340,7 +393,7 @@ func TestLabGateway4(t *testing.T) {
 func TestLabStateful(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	g := l.startGateway("3", "--stateful", "--sessionTimeout", "15000")
+	g := l.startGateway("3", l.behind(), "--stateful", "--sessionTimeout", "15000")
 	for _, session := range []string{g.open(), g.open()} {
 		g.call(session)
 	}
@@ -363,6 +416,51 @@ func TestLabStateful(t *testing.T) {
 	}
 }
 
+// A session that its client ends leaves a stubborn server behind: the SIGTERM of supergateway 3
+// reached the shell only. The gateway lives on, and so do its other sessions.
+func TestLabEndedSession(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	g := l.startGateway("3", l.behind("--keep-alive"), "--stateful", "--sessionTimeout", "600000")
+	g.call(g.open())
+	ended := g.open()
+	g.call(ended)
+	before := below(g.pid)
+	g.close(ended)
+	l.eventually("one session is left below the gateway", 30*time.Second, func() bool { return len(g.instances()) == 1 })
+	used := below(g.pid)
+	var left []int
+	for _, pid := range before {
+		if p, ok := readProcess(pid); ok && p.state != 'Z' && !slices.Contains(used, pid) {
+			left = append(left, pid)
+		}
+	}
+	if len(left) == 0 {
+		t.Fatal("nothing stayed")
+	}
+	r, _ := l.scan()
+	lost(t, "left by a session", r, left)
+	l.nothingElse(r, left)
+}
+
+// A gateway of either version is killed, and the stubborn servers of its sessions stay.
+func TestLabKilledGateways(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	var all, gateways []int
+	for _, version := range []string{"3", "4"} {
+		g := l.startGateway(version, l.behind("--keep-alive"), "--stateful")
+		g.call(g.open())
+		g.call(g.open())
+		all = append(all, below(g.pid)...)
+		gateways = append(gateways, g.pid)
+	}
+	l.kill(gateways...)
+	r, _ := l.scan()
+	lost(t, "left by a gateway", r, all)
+	l.nothingElse(r, all)
+}
+
 // A gateway that an agent started as its helper stays when the agent dies. It is nobody's any more,
 // but it listens, and so it is not to be ended unasked.
 func TestLabAbandonedGateway(t *testing.T) {
@@ -370,7 +468,7 @@ func TestLabAbandonedGateway(t *testing.T) {
 	l := newLab(t)
 	l.need("python3")
 	port := l.freePort()
-	helper := server{Command: "npx", Args: append([]string{"supergateway"}, l.gatewayArgs(port, "--stateful")...), Dir: l.root}
+	helper := server{Command: "npx", Args: append([]string{"supergateway"}, l.gatewayArgs(l.behind(), port, "--stateful")...), Dir: l.root}
 	c := l.startClient(client{kind: "python", mute: true}, map[string]server{"gateway": helper})
 	l.listening(port)
 	g := &gateway{lab: l, port: port, url: "http://127.0.0.1:" + port + "/mcp"}

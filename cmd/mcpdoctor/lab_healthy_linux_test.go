@@ -142,3 +142,25 @@ func TestLabTmux(t *testing.T) {
 		t.Fatal("the client is not in tmux")
 	}
 }
+
+// Programs that have a server's name in their arguments, and nobody at their stdin, are nobody.
+func TestLabDecoys(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	log := filepath.Join(l.home, "mcp-server.log")
+	if err := os.WriteFile(log, []byte("mcp-server-filesystem\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"tail", "-f", log},
+		{"sh", "-c", "sleep 600; echo npx -y @modelcontextprotocol/server-filesystem"},
+		{"node", "-e", "setInterval(() => {}, 60000) // @modelcontextprotocol/server-everything"},
+	} {
+		l.start(args).stdin.Close()
+	}
+	r, _ := l.scan()
+	l.quiet("with decoys", r)
+	if len(r.Servers)+len(r.Clients)+len(r.Gateways) > 0 {
+		t.Errorf("somebody is recognised: %+v %+v %+v", r.Servers, r.Clients, r.Gateways)
+	}
+}

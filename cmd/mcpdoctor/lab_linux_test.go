@@ -28,6 +28,9 @@ import (
 // real command beside them. This file is the lab itself: installing, starting, looking and ending.
 // The scenarios are in the other lab_*_test.go files.
 //
+// It needs node, npm and python3, and for single scenarios tmux and tini. Where the first three are
+// missing it is skipped, or fails if MCPDOCTOR_LAB is "required". -short leaves it out.
+//
 // A scan sees the whole machine, on which other MCP servers may run and other scenarios do. So each
 // scenario asserts only about the processes that it started itself.
 
@@ -48,6 +51,7 @@ type lab struct {
 	t     *testing.T
 	root  string // the folder of the packages
 	home  string // the HOME of what is started
+	dir   string // its working directory
 	mark  string // in the environment of what is started
 	born  map[int]uint64
 	wires []*os.File // the stdin of what it started
@@ -73,6 +77,7 @@ func newLab(t *testing.T) *lab {
 		t: t, root: filepath.Join(labDir.path, "lab"), home: filepath.Join(labDir.path, fmt.Sprintf("home%d", n)),
 		mark: fmt.Sprintf("%s=%s.%d", runMark, filepath.Base(labDir.path), n), born: map[int]uint64{},
 	}
+	l.dir = l.home
 	if err := os.Mkdir(l.home, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +242,7 @@ type program struct {
 func (l *lab) start(args []string, more ...string) *program {
 	l.t.Helper()
 	c := exec.Command(args[0], args[1:]...)
-	c.Dir, c.Env = l.home, l.environment(more...)
+	c.Dir, c.Env = l.dir, l.environment(more...)
 	log, err := os.OpenFile(filepath.Join(l.home, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		l.t.Fatal(err)
