@@ -115,19 +115,36 @@ func commandOf(command string, args []string) string {
 	return strings.Join(words, " ")
 }
 
+// fewItems is how many servers of an advice are shown unless all are asked for.
+const fewItems = 4
+
 func (p *printer) advice(a rules.Advice) {
 	p.line("")
 	p.line(p.s.info.Render(strings.ToUpper(string(a.Severity))) + " " + p.s.bold.Render(a.Title))
 	p.wrapped("why", a.Why)
-	for _, item := range a.Items {
-		p.wrapped("do", item.Server+" ("+strings.Join(item.Clients, ", ")+"): "+item.Do)
-		for i, c := range item.Commands {
-			p.line(p.s.dim.Render(first(i, "run")) + strings.Repeat(" ", 8-len(first(i, "run"))) + c)
+	p.wrapped("fix", a.Remedy)
+	for i, item := range a.Items {
+		if i == fewItems && len(a.Items) > fewItems+1 && !p.o.Verbose {
+			p.wrapped("", fmt.Sprintf("... %d more, -v shows them", len(a.Items)-i))
+			break
+		}
+		words := item.Server + " (" + strings.Join(item.Clients, ", ") + ")"
+		if item.Note != "" {
+			words += ": " + item.Note
+		}
+		p.wrapped("at", words)
+		for _, c := range item.Commands {
+			p.copied("run", c)
 		}
 		if item.Entry != nil {
-			p.line(p.s.dim.Render("start") + "   " + commandOf(item.Entry.Command, item.Entry.Args))
+			p.copied("start", commandOf(item.Entry.Command, item.Entry.Args))
 		}
 	}
+}
+
+// copied writes what is to be copied, and so is never wrapped.
+func (p *printer) copied(label, line string) {
+	p.line(p.s.dim.Render(label) + strings.Repeat(" ", 8-len(label)) + line)
 }
 
 func (p *printer) places(places []config.Place) {

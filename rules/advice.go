@@ -18,19 +18,20 @@ type Advice struct {
 	Severity Severity `json:"severity"` // always info
 	Title    string   `json:"title"`
 	Why      string   `json:"why"`
+	Remedy   string   `json:"remedy"`
 
-	// Items say what to do about which servers, in the order of these.
+	// Items are the servers that it is about.
 	Items []AdviceItem `json:"items"`
 }
 
-// AdviceItem is what to do about one server, which may be configured more than once.
+// AdviceItem is one server that an advice is about, and what is to be said of it alone.
 type AdviceItem struct {
-	Server  string   `json:"server"`  // its name, the first of several
-	Clients []string `json:"clients"` // who have it configured
-	Do      string   `json:"do"`
+	Server  string   `json:"server"`         // its name, the first of several
+	Clients []string `json:"clients"`        // who have it configured
+	Note    string   `json:"note,omitempty"` // empty when the advice says all
 
-	// Commands are to be typed, and Entry is what to write instead, as most clients write it; both
-	// may be empty.
+	// Commands are to be typed, and Entry is what to configure instead. Both may be empty: not all
+	// that would be needed is known.
 	Commands []string `json:"commands"`
 	Entry    *Entry   `json:"entry,omitempty"`
 }
@@ -53,15 +54,18 @@ func (t *table) advise(running [][]*instance) []Advice {
 	groups := t.advisable(running)
 	gateway := Advice{
 		Topic: "gateway", Title: "supergateway keeps servers that nobody uses",
-		Why: "before version 4 it starts a server for each request and never ends it; with --stateful it keeps one for each session, and without --sessionTimeout for ever",
+		Why:    "before version 4 it starts a server for each request and never ends it; with --stateful it keeps one for each session, and without --sessionTimeout for ever",
+		Remedy: "name its version, supergateway@4, and give it a --sessionTimeout where it is --stateful",
 	}
 	shared := Advice{
 		Topic: "shared", Title: "the same server is configured in several clients",
-		Why: "each client starts its own, and each of its sessions another; one that serves HTTP is there once for all of them",
+		Why:    "each client starts its own, and each of its sessions another; one that serves HTTP is there once for all of them",
+		Remedy: "start it once with its HTTP transport, or behind a gateway, and configure its URL in each client",
 	}
 	wrapper := Advice{
 		Topic: "wrapper", Title: "servers are started through a wrapper",
-		Why: "the wrapper is the process that a client ends: what it does not pass on leaves the server behind, and each copy holds its memory as well",
+		Why:    "the wrapper is the process that a client ends: what it does not pass on leaves the server behind, and each copy holds its memory as well",
+		Remedy: "install the program and start it directly: its own command, which is one process, or node with the path of its script below `npm root --global`",
 	}
 	for _, g := range groups {
 		gateway.add(g, adviseGateway(g.entry.command))
@@ -72,7 +76,8 @@ func (t *table) advise(running [][]*instance) []Advice {
 	}
 	sse := Advice{
 		Topic: "sse", Title: "servers are reached over SSE",
-		Why: "this transport is deprecated: its sessions die when the server is deployed anew, and clients wait for them; Streamable HTTP has replaced it",
+		Why:    "this transport is deprecated: its sessions die when the server is deployed anew, and clients wait for them; Streamable HTTP has replaced it",
+		Remedy: "configure the URL for Streamable HTTP where there is one; many servers answer at both",
 	}
 	for i := range t.configured.found.Servers {
 		if s := &t.configured.found.Servers[i]; !s.Disabled {
@@ -150,18 +155,28 @@ func adviseGateway(c Command) *AdviceItem {
 	case major(c.Version) >= 4:
 		return nil
 	case !stateful:
-		return &AdviceItem{Do: "name the version, supergateway@4, or add --stateful --sessionTimeout 600000"}
+		return &AdviceItem{Note: "--stateful --sessionTimeout 600000 would do as well"}
 	case !timed:
-		return &AdviceItem{Do: "add --sessionTimeout 600000, and name the version, supergateway@4"}
+		return &AdviceItem{Note: "--sessionTimeout is missing: 600000 is ten minutes"}
 	}
 	return nil
 }
 
+// unique leaves out what runs for several entries alike.
+func unique(ins []*instance) []*instance {
+	seen := map[*instance]bool{}
+	return slices.DeleteFunc(slices.Clone(ins), func(in *instance) bool {
+		before := seen[in]
+		seen[in] = true
+		return before
+	})
+}
+
 func adviseShared(g advised) *AdviceItem {
-	item := &AdviceItem{Do: "start it once with its HTTP transport, or behind a gateway, and configure its URL in each"}
+	item := &AdviceItem{}
 	line := lineOfEntry(g.servers[0])
-	if len(g.running) > 1 {
-		item.Do = fmt.Sprintf("%d copies run now: ", len(g.running)) + item.Do
+	if copies := len(unique(g.running)); copies > 1 {
+		item.Note = fmt.Sprintf("%d copies run now", copies)
 	}
 	if line != "" && canonical(g.entry.command.Program) != "supergateway" {
 		item.Commands = []string{"npx -y supergateway@4 --stdio " + quoteLine([]string{line}) + " --outputTransport streamableHttp --stateful --sessionTimeout 600000 --port 8000"}
@@ -170,12 +185,14 @@ func adviseShared(g advised) *AdviceItem {
 }
 
 // lineOfEntry is a configured command as a line of shell; "" when a client's variables are in it,
-// which a shell does not have, or words with spaces, which may be secrets that are not seen as such
-// once they are cut.
+// which a shell does not have, or words that cannot be told to be secret once they are part of a
+// line: values with spaces, and those of variables.
 func lineOfEntry(s *config.Server) string {
 	words := append([]string{s.Command}, s.Args...)
-	if slices.ContainsFunc(words, func(w string) bool { return strings.ContainsAny(w, "$%{} \t\n") }) {
-		return ""
+	for i, w := range words {
+		if strings.ContainsAny(w, "$%{} \t\n") || i > 0 && (words[i-1] == "-e" || words[i-1] == "--env") && strings.Contains(w, "=") {
+			return ""
+		}
 	}
 	return quoteLine(words)
 }
@@ -184,11 +201,11 @@ func adviseSSE(s *config.Server) *AdviceItem {
 	if s.Transport != config.SSE {
 		return nil
 	}
-	item := &AdviceItem{Do: "configure its URL for Streamable HTTP, when it has one"}
+	item := &AdviceItem{}
 	if u, err := url.Parse(s.URL); err == nil && u.User == nil && u.RawQuery == "" {
 		if base, ok := strings.CutSuffix(strings.TrimRight(u.Path, "/"), "/sse"); ok {
-			u.Path = base + "/mcp"
-			item.Do += ": many answer at " + u.String()
+			u.Path = strings.TrimSuffix(base, "/mcp") + "/mcp"
+			item.Note = "perhaps " + u.String()
 		}
 	}
 	return item
@@ -239,28 +256,21 @@ func (t *table) adviseInstall(g advised, launcher string) *AdviceItem {
 		install += map[bool]string{true: "@", false: "=="}[strings.HasPrefix(installers[launcher], "npm")] + c.Version
 	}
 	item := &AdviceItem{Commands: []string{installers[launcher] + quoteLine([]string{install})}}
-	if !strings.HasPrefix(installers[launcher], "npm") {
-		item.Do = "install it, and start its own command"
+	switch command := t.binaryOf(g); {
+	case !strings.HasPrefix(installers[launcher], "npm"):
 		item.Entry = &Entry{Command: c.Program, Args: c.Args}
-		return item
-	}
-	item.Do = "install it, and start node with the path of its script, below `npm root --global`"
-	if script := t.scriptOf(g); script != "" {
-		item.Entry = &Entry{Command: "node", Args: append([]string{script}, c.Args...)}
+	case command != "":
+		item.Entry = &Entry{Command: command, Args: c.Args}
 	}
 	return item
 }
 
-// scriptOf finds where the script of a package lies once it is installed: a running copy tells.
-func (t *table) scriptOf(g advised) string {
+// binaryOf finds the command that a package of npm brings, which may have another name: a running
+// copy tells.
+func (t *table) binaryOf(g advised) string {
 	for _, in := range g.running {
-		p := cleanPath(in.rec.Command.Path)
-		i := strings.LastIndex(p, "/node_modules/")
-		if i < 0 {
-			continue
-		}
-		if rest := p[i+len("/node_modules/"):]; !strings.HasPrefix(rest, ".bin/") {
-			return "NPM_ROOT/" + rest
+		if _, name, ok := strings.Cut(cleanPath(in.rec.Command.Path), "/node_modules/.bin/"); ok {
+			return name
 		}
 	}
 	return ""
@@ -270,7 +280,7 @@ func (t *table) scriptOf(g advised) string {
 func adviseVenv(g advised) *AdviceItem {
 	c := g.entry.command
 	folder := cmp.Or(c.directory(g.servers[0].Args), g.servers[0].CWD)
-	item := &AdviceItem{Do: "start the interpreter of the project's own environment, .venv/bin/python, with the script"}
+	item := &AdviceItem{Note: "the project's own interpreter, .venv/bin/python, starts the script"}
 	if isAbsolute(folder) && c.Kind == KindScript && c.Path != "" {
 		item.Commands = []string{"uv sync --directory " + quoteLine([]string{folder})}
 		item.Entry = &Entry{Command: path.Join(cleanPath(folder), ".venv/bin/python"), Args: append([]string{absolute(c.Path, folder)}, c.Args...)}
@@ -287,12 +297,12 @@ func adviseShell(g advised) *AdviceItem {
 		return nil
 	}
 	if strings.ContainsAny(text, "&|;<>$`\n") || len(args) > 2 || g.entry.command.Launchers[0] != "sh" {
-		return &AdviceItem{Do: "write exec before the last command of the line, so that the program takes the shell's place"}
+		return &AdviceItem{Note: "write exec before the last command of the line, so that the program takes the shell's place"}
 	}
 	s := shellScanner{text: text}
 	words, _ := s.command()
 	if len(words) == 0 || assignment(words[0]) {
 		return nil
 	}
-	return &AdviceItem{Do: "start the program without a shell", Entry: &Entry{Command: words[0], Args: words[1:]}}
+	return &AdviceItem{Note: "no shell is needed", Entry: &Entry{Command: words[0], Args: words[1:]}}
 }
