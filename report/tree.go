@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	treeRows = 12 // so many lines of processes fit on a first screen beside the words
-	treeTail = 2  // of which so many are the last ones
+	treeRows = 8 // so many lines of processes fit on a first screen beside the words
+	treeTail = 2 // of which so many are the last ones
 )
 
 // tree writes the processes of a finding as a small tree, each under its parent. Of a long one

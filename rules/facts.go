@@ -174,11 +174,17 @@ func (t *table) killLine(ins []*instance) []string {
 	if len(ins) > most {
 		return nil
 	}
-	words := []string{"kill"}
-	for _, in := range ins {
-		words = append(words, fmt.Sprint(t.mainProc(in).PID))
+	line := "kill"
+	if t.snap.Host.OS == "windows" {
+		line = "taskkill /F" // never /T: its idea of a tree is made of dead parents' numbers
 	}
-	return []string{strings.Join(words, " ")}
+	for _, in := range ins {
+		if t.snap.Host.OS == "windows" {
+			line += " /PID"
+		}
+		line += fmt.Sprintf(" %d", t.mainProc(in).PID)
+	}
+	return []string{line}
 }
 
 var reapAges = []struct {
