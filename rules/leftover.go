@@ -85,7 +85,7 @@ func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
 	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, count(len(group), "helper"), be(len(group), "its", "their"), count(processes, "process"), Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
-		adopted[strings.Replace(t.adoption(in, len(group)), "no client is above it", "no MCP server is above it", 1)]++
+		adopted[strings.Replace(t.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
 	}
 	c.evidence = append(c.evidence, tally(adopted, len(group))...)
 	for _, in := range group {

@@ -321,7 +321,7 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 	doubts := map[string]bool{}
 	for _, l := range group {
 		if l.in.owner.Kind == OwnerNobody && !t.contained(l.in) {
-			adopters[t.adoption(l.in, len(group))]++
+			adopters[t.adoption(l.in)]++
 		}
 		if l.proof != "" {
 			proofs[l.proof]++
@@ -346,20 +346,21 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 	return out
 }
 
-// adoption says what became of the parent.
-func (t *table) adoption(in *instance, of int) string {
+// adoption says what became of the parent. It is a sentence without its subject, so that it can be
+// said of one and of many.
+func (t *table) adoption(in *instance) string {
 	p := t.rootProc(in)
-	top := be(of, "it", "each")
+	launcher := ""
 	if rec := t.recs[in.root]; rec.role() == RoleLauncher && len(in.members) > 1 {
-		top = be(of, "its launcher ", "each one's launcher ") + launcherName(rec)
+		launcher = "the launcher " + launcherName(rec) + " "
 	}
 	switch t.forest.lineage[in.root] {
 	case missing:
-		return fmt.Sprintf("%s names a parent (pid %d) that no longer exists", top, p.PPID)
+		return fmt.Sprintf("%snames a parent (pid %d) that no longer exists", launcher, p.PPID)
 	case recycled:
-		return fmt.Sprintf("%s names a parent (pid %d) that is younger than itself, so its own is dead", top, p.PPID)
+		return fmt.Sprintf("%snames a parent (pid %d) that is younger than itself, so its own is dead", launcher, p.PPID)
 	}
-	return fmt.Sprintf("%s was adopted by %s: no client is above it", top, in.owner.says())
+	return fmt.Sprintf("%swas adopted by %s: no client is above it", launcher, in.owner.says())
 }
 
 func launcherName(rec *Recognition) string {

@@ -59,7 +59,7 @@ func TestStdinDecides(t *testing.T) {
 				h.run(201, 200, time.Hour, "sh -c obsidian-mcp-server").Stdin = pipe(scan.PeerClosed)
 				h.run(202, 201, time.Hour, server).Stdin = pipe(scan.PeerClosed)
 			},
-			safe: []int{200, 201, 202}, confidence: Certain, evidence: "its launcher npx was adopted by systemd (pid 1)",
+			safe: []int{200, 201, 202}, confidence: Certain, evidence: "the launcher npx was adopted by systemd (pid 1)",
 		},
 		{
 			name:  "adopted, but somebody holds its stdin",
