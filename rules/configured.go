@@ -18,7 +18,7 @@ const byConfigured = "configured"
 type configured struct {
 	found   config.Found
 	entries []entry
-	names   map[string]bool // of the entries' commands
+	by      map[key][]int // indexes into entries, ascending
 
 	// candidates are nodes that nobody knew and that may be configured.
 	candidates map[int32]bool
@@ -88,13 +88,15 @@ func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
 	if look == nil {
 		look = func([]int) {}
 	}
-	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), names: map[string]bool{}, candidates: map[int32]bool{}, matches: map[int32][]int{}}
+	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}}
 	r.configured = c
 	if len(c.entries) == 0 {
 		return
 	}
 	for i := range c.entries {
-		c.names[c.entries[i].name] = true
+		for _, k := range c.entries[i].keys() {
+			c.by[k] = append(c.by[k], i)
+		}
 	}
 	looked := map[int]bool{}
 	for _, pid := range r.Look() {
@@ -196,11 +198,11 @@ func (r *Recognised) matching(node int32, early bool) []match {
 	if len(l.words) == 0 {
 		return nil
 	}
-	name := foldName(l.words[0])
-	if x.lookalikes[name] || r.recs[node] == nil && !r.configured.names[name] && runtimeOf(name) == nil && x.launchers[name] == nil {
+	s := subject{p: p, rec: r.recs[node], early: early, windows: r.snap.Host.OS == "windows"}
+	s.setWords(l.words)
+	if x.lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.launchers[s.name] == nil && r.configured.by[key{byName, s.name}] == nil {
 		return nil // the greater part of any table
 	}
-	s := subject{p: p, words: l.words, rec: r.recs[node], early: early, windows: r.snap.Host.OS == "windows"}
 	if up := r.forest.parent[node]; up != none {
 		role := r.recs[up].role()
 		s.direct = role == RoleClient || role == RoleGateway
@@ -211,7 +213,7 @@ func (r *Recognised) matching(node int32, early bool) []match {
 		s.command = l.resolve()
 	}
 	var best []match
-	for i := range r.configured.entries {
+	for _, i := range r.configured.about(&s) {
 		e := &r.configured.entries[i]
 		m := match{index: e.index}
 		var exact bool
@@ -234,6 +236,16 @@ func (r *Recognised) matching(node int32, early bool) []match {
 }
 
 var certainty = map[Confidence]int{Certain: 2, Likely: 1}
+
+// about returns the entries that may have to do with a process, ascending.
+func (c *configured) about(s *subject) []int {
+	var out []int
+	for _, k := range s.keys() {
+		out = append(out, c.by[k]...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
 
 // ofOwner chooses among equal entries the one of the client that the process is below.
 func (r *Recognised) ofOwner(node int32, matches []match) match {

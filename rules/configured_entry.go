@@ -98,6 +98,57 @@ func (x *index) plainClient(c *Command) bool {
 	return slices.ContainsFunc(x.programs[c.Program], func(p *catalog.Program) bool { return p.Family == catalog.Clients && p.Below == "" })
 }
 
+// key is something that an entry and a process have in common when the one started the other.
+type key struct {
+	by   byte
+	name string
+}
+
+// The kinds of keys.
+const (
+	byName    = 'n' // of the command
+	byProgram = 'p' // the canonical name of what it runs
+	byEssence = 'e' // what of that name remains without the words that all servers have
+	byScript  = 's' // the name of a script's file
+)
+
+func (e *entry) keys() []key {
+	keys := append(programKeys(&e.command), key{byName, e.name})
+	if e.script != nil {
+		keys = append(keys, key{byScript, lastSegment(e.script[len(e.script)-1])})
+	}
+	return keys
+}
+
+// keys of a process: also of the script that is seen behind its interpreter.
+func (s *subject) keys() []key {
+	keys := append(programKeys(&s.command), key{byName, s.name})
+	if s.behind != "" {
+		keys = append(keys, key{byName, s.behind})
+	}
+	if file := lastSegment(s.command.Path); file != "" {
+		if s.windows {
+			file = strings.ToLower(file)
+		}
+		keys = append(keys, key{byScript, file})
+	}
+	return keys
+}
+
+func programKeys(c *Command) []key {
+	if c.Program == "" {
+		return nil
+	}
+	keys := make([]key, 0, 6)
+	keys = append(keys, key{byProgram, canonical(c.Program)})
+	for _, program := range [...]string{c.Program, c.from} {
+		if name := essence(program); name != "" {
+			keys = append(keys, key{byEssence, name})
+		}
+	}
+	return keys
+}
+
 // directory returns the folder that a line tells uv to work in, "" when it does not: uv --directory X
 // run server.py.
 func (c Command) directory(words []string) string {
@@ -112,6 +163,9 @@ func (c Command) directory(words []string) string {
 type subject struct {
 	p       *scan.Process
 	words   []string
+	name    string   // of the first, as foldName has it
+	runtime *runtime // nil when the first is no interpreter
+	behind  string   // then: the stem of the script behind it
 	command Command
 	rec     *Recognition // what it is known as; nil for nobody
 	direct  bool         // a client or gateway started it
@@ -119,16 +173,24 @@ type subject struct {
 	windows bool
 }
 
+func (s *subject) setWords(words []string) {
+	s.words = words
+	s.name = foldName(words[0])
+	if s.runtime = runtimeOf(s.name); s.runtime != nil && len(words) > 1 && isPath(words[1]) {
+		s.behind = stem(words[1])
+	}
+}
+
 // started tells that an entry started a process, by how many words they have in common, and whether
 // these are all that the process has. Zero when it did not.
 func (e *entry) started(s *subject) (words int, exact bool) {
-	if e.name == foldName(s.words[0]) {
+	if e.name == s.name {
 		if ok, exact := e.covers(e.words, s.words[1:], s.windows); ok && e.lies(s) {
 			return 1 + len(e.words), exact
 		}
 	}
 	// A script that names its interpreter is seen behind it: node /usr/local/bin/x-mcp --stdio.
-	if len(s.words) > 1 && runtimeOf(foldName(s.words[0])) != nil && isPath(s.words[1]) && e.name == stem(s.words[1]) {
+	if e.name == s.behind {
 		if ok, exact := e.covers(e.words, s.words[2:], s.windows); ok {
 			return 1 + len(e.words), exact
 		}
