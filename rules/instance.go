@@ -62,6 +62,7 @@ func newTable(r *Recognised, o Options) *table {
 			in.above.owned = append(in.above.owned, in)
 		}
 	}
+	t.demote()
 	t.findWorkers()
 	return t
 }
@@ -105,6 +106,25 @@ func (t *table) place(node int32) {
 	}
 	t.join(in, node)
 	t.instances = append(t.instances, in)
+}
+
+// demote takes back that a program is a client when it was only called one for its children, and
+// all of these have lost their stdin: it may as well have adopted them (prctl(2),
+// PR_SET_CHILD_SUBREAPER).
+func (t *table) demote() {
+	for _, in := range t.instances {
+		if in.role != RoleClient || in.rec.By != byRelation || len(in.owned) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(in.owned, func(s *instance) bool { w, _ := t.wire(s); return w != dead }) {
+			continue
+		}
+		in.role = ""
+		for _, s := range in.owned {
+			s.owner.Kind, s.above = OwnerUnknown, nil
+		}
+		in.owned = nil
+	}
 }
 
 // findWorkers makes that process of each client the main one which has the most servers: a desktop

@@ -148,17 +148,22 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Possible, "it may listen for connections, which could not be seen"
 	case in.role == RoleClient:
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
-	case in.owner.Kind == OwnerClient || in.owner.Kind == OwnerGateway:
-		l.proof += ", and its " + string(in.owner.Kind) + " " + in.owner.says() + " does not know that it still runs"
-		if !settled {
-			l.confidence, l.doubt = Likely, "its "+string(in.owner.Kind)+" may be shutting it down at this moment: look again"
-		}
 	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
 		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
-	case t.unasked(in):
-		l.doubt = "a service manager may keep it and could not be asked"
+	case t.below(in):
+		what := map[OwnerKind]string{OwnerClient: "client", OwnerGateway: "gateway"}[in.owner.Kind]
+		if what == "" {
+			what = "parent"
+		}
+		l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
+		if !settled {
+			l.confidence, l.doubt = Likely, "its "+what+" may be shutting it down at this moment: look again"
+		}
 	case known && age < settle && !settled:
 		l.doubt = "it is so young that it may just be ending"
+	}
+	if l.doubt == "" && t.unasked(in) {
+		l.doubt = "a service manager may keep it and could not be asked"
 	}
 	l.safe = l.doubt == ""
 	return l, true
@@ -197,11 +202,19 @@ func (t *table) followHolders(gone map[*instance]lost) {
 			if len(others) == 0 {
 				continue
 			}
-			gone[in] = lost{in: in, confidence: Certain, safe: true,
-				proof: "its stdin is held only by pid " + pidList(others, 3) + ", which " + be(len(others), "is an orphan itself", "are orphans themselves")}
+			gone[in] = lost{in: in, confidence: Certain, safe: true, proof: t.heldBy(others)}
 			grown = true
 		}
 	}
+}
+
+// heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
+// one whose own stdin is dead and that stays all the same.
+func (t *table) heldBy(holders []int) string {
+	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return wireOf(t.proc(t.forest.at(pid))) != dead }); len(dying) > 0 {
+		holders = dying
+	}
+	return "its stdin is held only by pid " + pidList(holders, 3) + ", which " + be(len(holders), "is an orphan itself", "are orphans themselves")
 }
 
 // takeAlong adds what a lost gateway or server has below it: nobody can reach that either.
@@ -243,6 +256,11 @@ func (t *table) supervisedTwin(in *instance) *instance {
 		}
 	}
 	return nil
+}
+
+// below tells that an instance has a living parent that did not adopt it, as far as can be known.
+func (t *table) below(in *instance) bool {
+	return t.forest.parent[in.root] != none && in.owner.Kind != OwnerNobody
 }
 
 // belowShell tells that the parent is a living shell: `printf ... | mcp-server` in a script.
