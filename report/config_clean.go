@@ -73,15 +73,11 @@ func hideVariables(s string) string {
 		b.WriteByte('=')
 		i++
 		value := i
-		for i < len(s) && strings.IndexByte(" '\";&", s[i]) < 0 {
-			i++
-		}
-		if i == value && i < len(s) && (s[i] == '\'' || s[i] == '"') { // a quoted value, to its end
-			quote := s[i]
-			for i++; i < len(s) && s[i] != quote; {
-				i++
+		for i < len(s) && strings.IndexByte(" ;&", s[i]) < 0 {
+			if s[i] == '\'' || s[i] == '"' { // what is between quotes belongs to it, spaces too
+				i += 1 + strings.IndexByte(s[i+1:], s[i]) // stays when it is not closed
 			}
-			i = min(i+1, len(s))
+			i++
 		}
 		b.WriteString(hideValue(s[value:i]))
 	}

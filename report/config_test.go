@@ -211,3 +211,19 @@ func TestConfigHostile(t *testing.T) {
 		t.Error("the JSON is none")
 	}
 }
+
+// FuzzConfigText hides the value of a variable, whatever it is.
+func FuzzConfigText(f *testing.F) {
+	for _, s := range []string{"hunter2", "'two words'x", "https://u:p@h/x?y=z#f", "A=b", "://", "x=://@?&=#", `\'`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		configText(s)
+		if s == "" || strings.ContainsAny(s, " ;&$'\"") {
+			return // it ends there, or is a reference
+		}
+		if got := configText("x HARMLESS=" + s + " y"); len(s) < longest && got != "x HARMLESS=*** y" {
+			t.Errorf("%q is shown as %q", s, got)
+		}
+	})
+}

@@ -190,7 +190,7 @@ func (e *entry) started(s *subject) (words int, exact bool) {
 		}
 	}
 	// A script that names its interpreter is seen behind it: node /usr/local/bin/x-mcp --stdio.
-	if e.name == s.behind {
+	if s.behind != "" && e.name == s.behind {
 		if ok, exact := e.covers(e.words, s.words[2:], s.windows); ok {
 			return 1 + len(e.words), exact
 		}
