@@ -40,6 +40,9 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 		doubts.Holders = seen.Look() // to say of everybody who holds it
 	}
 	if len(doubts.Holders) > 0 {
+		// One pass over everybody's descriptors. Half of it would prove nothing, so that it is
+		// given time on a machine that is busy.
+		o.Deadline = 5 * time.Second
 		scan.Holders(ctx, snap, doubts.Holders, o)
 	}
 	return snap, seen, nil
