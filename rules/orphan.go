@@ -125,6 +125,8 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 			return lost{}, false
 		}
 		l.confidence, l.doubt = Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.service.Manager, twin.service.MainPID)
+	case t.marked(in, "listen"):
+		l.confidence, l.doubt = Possible, mayListenUnseen
 	case t.maybeService(in) != "":
 		l.confidence, l.doubt = Possible, t.maybeService(in)
 	default:
@@ -145,7 +147,7 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	case len(listen) > 0:
 		l.confidence, l.doubt = Likely, "it listens on "+listed(listen, 2)+": a daemon perhaps"
 	case t.mayListen(in):
-		l.confidence, l.doubt = Possible, "it may listen for connections, which could not be seen"
+		l.confidence, l.doubt = Possible, mayListenUnseen
 	case in.role == RoleClient:
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
 	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
@@ -169,9 +171,12 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	return l, true
 }
 
-// mayListen tells that an instance is meant to listen, and that nobody could look whether it does.
+const mayListenUnseen = "it may listen for connections, which could not be seen"
+
+// mayListen tells that an instance is meant to listen, or may not be asked, and that nobody could
+// look whether it does.
 func (t *table) mayListen(in *instance) bool {
-	return t.mainProc(in).Listen == nil && (in.role == RoleGateway || speaksHTTP(in.rec.Command))
+	return t.marked(in, "listen") || t.mainProc(in).Listen == nil && (in.role == RoleGateway || speaksHTTP(in.rec.Command))
 }
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,37 +46,48 @@ const (
 
 // mode is how a gateway is meant to use its servers.
 type mode struct {
-	perRequest bool // each server is for one request
-	proved     bool // and this is known from the gateway's kind, version and flags
-	atLeast    int  // so many left-over copies make a finding
-	idle       time.Duration
-	why        string // what the mode is read from
+	perRequest bool          // each server is for one request
+	atLeast    int           // so many left-over copies make a finding
+	idle       time.Duration // so old they have to be
+	proved     time.Duration // from this age on they are known to be left over; never when 0
+	why        string        // what this is read from
 }
 
 func (t *table) modeOf(gateway *instance) mode {
 	c := gateway.rec.Command
-	_, stateful := c.Flag("--stateful")
-	timeout, timed := c.Flag("--sessionTimeout")
 	switch gateway.name {
 	case "supergateway":
-		switch {
-		case len(c.Args) == 0: // its command line was cut, as pm2 does
-			return mode{atLeast: 5, idle: time.Minute, why: "its own flags cannot be seen (pm2 cuts a command line down to the script)"}
-		case !stateful && major(t.version(gateway)) >= 4:
-			return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
-		case !stateful:
-			return mode{perRequest: true, proved: true, atLeast: 2, idle: inFlight, why: "without --stateful each server is for one request, and should have ended with it"}
-		case timed:
-			return mode{atLeast: 5, idle: max(sessionIdle, 2*milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
-		default:
-			return mode{atLeast: 5, idle: sessionIdle, why: "it runs with --stateful but without --sessionTimeout: a session that is not closed is kept" + forHowLong(t.version(gateway))}
-		}
+		return supergatewayMode(c, t.version(gateway))
 	case "docker mcp gateway":
 		if _, kept := c.Flag("--long-lived"); !kept {
 			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "without --long-lived each container is for one call, and should have ended with it"}
 		}
 	}
 	return mode{atLeast: 5, idle: sessionIdle, why: "one server per session is the most that it needs"}
+}
+
+// supergatewayMode reads the flags of supergateway. What they do was read in its source and
+// measured, for 3.4.3 and 4.0.0.
+func supergatewayMode(c Command, version string) mode {
+	_, stateful := c.Flag("--stateful")
+	timeout, timed := c.Flag("--sessionTimeout")
+	transport, _ := c.Flag("--outputTransport")
+	const ended = "without --stateful each server is for one request, and should have ended with it"
+	switch {
+	case len(c.Args) == 0:
+		return mode{atLeast: 5, idle: time.Minute, why: "its own flags cannot be seen (pm2 cuts a command line down to the script)"}
+	case !strings.EqualFold(transport, "streamableHttp"):
+		return mode{atLeast: 5, idle: sessionIdle, why: "in this mode one server is for all clients"}
+	case !stateful && version == "": // 4 keeps some servers for five minutes after their request
+		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: sessionIdle, why: ended}
+	case !stateful && major(version) < 4:
+		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: inFlight, why: ended}
+	case !stateful:
+		return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
+	case timed:
+		return mode{atLeast: 5, idle: max(sessionIdle, 2*milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
+	}
+	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + forHowLong(version)}
 }
 
 func forHowLong(version string) string {
@@ -134,8 +146,8 @@ func (t *table) ownedServers(owner *instance) []*instance {
 func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
 	m := t.modeOf(gateway)
 	var idle []*instance
-	for _, in := range copies {
-		if age, ok := t.age(in); ok && in != newest && age >= m.idle {
+	for _, in := range t.notAtWork(gateway, copies, newest) {
+		if age, ok := t.age(in); ok && age >= m.idle {
 			idle = append(idle, in)
 		}
 	}
@@ -150,18 +162,26 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		rule: &spawnPerRequest, severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
 		key: fmt.Sprint(t.rootProc(gateway).ID(), identity),
 	}
-	if identity == newest.identity {
-		c.others = append(c.others, newest)
+	spared := 0
+	for _, in := range copies {
+		if !slices.Contains(idle, in) {
+			c.others = append(c.others, in)
+			spared++
+		}
+	}
+	for _, in := range idle {
+		if age, _ := t.age(in); m.proved > 0 && age >= m.proved {
+			c.safe = append(c.safe, in)
+		} else {
+			c.onRequest = append(c.onRequest, in)
+		}
+	}
+	if len(c.safe) > 0 {
+		c.severity, c.confidence = Error, Certain
 	}
 	per := "per session"
 	if m.perRequest {
 		per = "per request"
-	}
-	switch {
-	case m.proved:
-		c.severity, c.confidence, c.safe = Error, Certain, idle
-	default:
-		c.onRequest = idle
 	}
 	var bytes int64
 	for _, in := range copies {
@@ -170,17 +190,40 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, count(len(copies), "instance"), copies[0].name, Bytes(bytes))
 	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", be(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
 	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
-	if identity == newest.identity {
+	switch {
+	case spared == 1 && identity == newest.identity && !slices.Contains(idle, newest):
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", t.mainProc(newest).PID))
+	case spared > 0:
+		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are left out: they are new, or may be at work", spared))
 	}
-	c.remedy = t.spawnRemedy(gateway, m, idle)
+	c.remedy = t.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return t.finding(c), true
+}
+
+// notAtWork leaves out the servers that may be answering a request: the newest, and of those that
+// are not old as many of the newest as there are open connections to the gateway.
+func (t *table) notAtWork(gateway *instance, copies []*instance, newest *instance) []*instance {
+	open, _ := t.inbound(gateway)
+	var out []*instance
+	for i := len(copies) - 1; i >= 0; i-- { // from the newest
+		age, _ := t.age(copies[i])
+		switch {
+		case copies[i] == newest:
+			open--
+		case open > 0 && age < sessionIdle:
+			open--
+		default:
+			out = append(out, copies[i])
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // spread tells that the instances came one after another, and not all at once for a burst of
 // requests that may still be at work.
 func (t *table) spread(ins []*instance, m mode) bool {
-	if m.proved || len(ins) < 2 {
+	if m.proved > 0 {
 		return true
 	}
 	return t.rootProc(ins[len(ins)-1]).Started.Sub(t.rootProc(ins[0]).Started) >= time.Minute
@@ -252,7 +295,7 @@ func (t *table) version(in *instance) string {
 	return ""
 }
 
-func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance) Remedy {
+func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance, named bool) Remedy {
 	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
 	pm2 := gateway.owner.Kind == OwnerService && strings.HasPrefix(gateway.owner.Name, "pm2")
 	switch gateway.name {
@@ -278,6 +321,6 @@ func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance) Remedy 
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
 	}
-	r.Commands = append(r.Commands, reapLine(&spawnPerRequest, t.youngest(idle), !m.proved), "mcpdoctor explain spawn-per-request")
+	r.Commands = append(r.Commands, reapLine(&spawnPerRequest, t.youngest(idle), named), "mcpdoctor explain spawn-per-request")
 	return r
 }

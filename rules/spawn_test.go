@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a gateway's flags, its version and its connections say about the servers below it.
+func TestGatewayModes(t *testing.T) {
+	const super = "node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --port 8000"
+	minutes := func(of ...int) []time.Duration {
+		var out []time.Duration
+		for _, m := range of {
+			out = append(out, time.Duration(m)*time.Minute)
+		}
+		return out
+	}
+	seconds := func(of ...int) []time.Duration {
+		var out []time.Duration
+		for _, s := range of {
+			out = append(out, time.Duration(s)*time.Second)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name            string
+		gateway         string
+		version         string
+		ages            []time.Duration // of the servers, which get the PIDs 201, 202 ...
+		connections     int
+		safe, onRequest []int
+	}{
+		{"stateless, before 4", super + " --outputTransport streamableHttp", "3.4.3", seconds(120, 90, 60, 1), 0, []int{201, 202, 203}, nil},
+		{"the same, all at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 0, nil, nil},
+		{"the same, two left and many at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(3000, 2000, 20, 15, 10, 1), 4, []int{201, 202}, nil},
+		{"the same, one may be slow: as many are spared as there are connections", super + " --outputTransport streamableHttp", "3.4.3", seconds(3000, 2000, 120, 60, 50), 3, []int{201, 202}, nil},
+		{"the same, only connections that are kept alive", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20), 30, []int{201, 202, 203}, nil},
+		{"the same, one server only", super + " --outputTransport streamableHttp", "3.4.3", minutes(50), 0, nil, nil},
+		{"stateless, version not seen, young", super + " --outputTransport streamableHttp", "", seconds(120, 90, 60, 1), 0, nil, []int{201, 202, 203}},
+		{"stateless, version not seen, some old", super + " --outputTransport streamableHttp", "", minutes(60, 20, 2, 0), 0, []int{201, 202}, []int{203}},
+		{"stateless, 4", super + " --outputTransport streamableHttp", "4.0.0", minutes(4, 3, 2, 1), 0, nil, nil},
+		{"stateless, 4, older than it keeps any", super + " --outputTransport streamableHttp", "4.0.0", minutes(60, 50, 40, 30), 0, nil, []int{201, 202, 203}},
+		{"SSE: one server is for all", super, "3.4.3", minutes(60), 0, nil, nil},
+		{"SSE: not judged as stateless", super + " --outputTransport sse", "3.4.3", minutes(60, 50, 40), 0, nil, nil},
+		{"stateful with a timeout, in use", super + " --outputTransport streamableHttp --stateful --sessionTimeout 15000", "3.4.3", minutes(9, 5, 1), 3, nil, nil},
+		{"stateful without a timeout, few", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400), 0, nil, nil},
+		{"stateful without a timeout, many", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400, 300, 200, 100), 0, nil, []int{201, 202, 203, 204, 205}},
+		{"docker, one container per call", "docker mcp gateway run", "", minutes(60, 30, 10), 0, nil, []int{201, 202}},
+		{"docker, containers that are kept", "docker mcp gateway run --long-lived", "", minutes(60, 30, 10), 0, nil, nil},
+		{"one per named server", "mcp-proxy --port 80 -- /x/s.mjs", "", minutes(600), 0, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost()
+			g := h.run(200, 100, 24*time.Hour, c.gateway)
+			g.Version, g.InboundConnections, g.Listen = c.version, &c.connections, []string{"tcp:*:8000"}
+			for i, age := range c.ages {
+				h.run(201+i, 200, age, "node /x/s.mjs")
+			}
+			r := Recognise(&h.Snapshot).Judge(Options{})
+			var safe, onRequest []int
+			for _, f := range r.Findings {
+				if f.Rule == spawnPerRequest.ID {
+					safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
+				} else if f.Rule != runawayParent.ID {
+					t.Errorf("%s: %s", f.Rule, f.Title)
+				}
+			}
+			if !slices.Equal(safe, c.safe) || !slices.Equal(onRequest, c.onRequest) {
+				t.Errorf("safe %v, on request %v; want %v and %v", safe, onRequest, c.safe, c.onRequest)
+				for _, f := range r.Findings {
+					t.Log(f.Title, strings.Join(f.Evidence, "; "))
+				}
+			}
+		})
+	}
+}
