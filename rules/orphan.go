@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpdoctor/scan"
 )
 
 var orphan = Rule{
@@ -152,15 +154,10 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
 	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
 		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
+	case t.answersElsewhere(in):
+		l.confidence, l.doubt = Likely, "its output goes to a file or a terminal, as when somebody asked once and waits for the answer"
 	case t.below(in):
-		what := map[OwnerKind]string{OwnerClient: "client", OwnerGateway: "gateway"}[in.owner.Kind]
-		if what == "" {
-			what = "parent"
-		}
-		l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
-		if !settled {
-			l.confidence, l.doubt = Likely, "its "+what+" may be shutting it down at this moment: look again"
-		}
+		t.judgeBelow(&l, settled)
 	case known && age < settle && !settled:
 		l.doubt = "it is so young that it may just be ending"
 	}
@@ -261,6 +258,38 @@ func (t *table) supervisedTwin(in *instance) *instance {
 		}
 	}
 	return nil
+}
+
+// judgeBelow decides on an instance with a dead stdin whose parent lives and did not adopt it. A
+// client that is known for one talks to its servers until it ends them. Any other program may have
+// asked once, closed the stdin as it should, and wait for the answer.
+func (t *table) judgeBelow(l *lost, settled bool) {
+	in := l.in
+	what := map[OwnerKind]string{OwnerClient: "client", OwnerGateway: "gateway"}[in.owner.Kind]
+	if what == "" {
+		what = "parent"
+	}
+	l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
+	switch {
+	case !settled:
+		l.confidence, l.doubt = Likely, "its "+what+" may be shutting it down at this moment: look again"
+	case t.unread(in):
+		l.proof += "; nobody reads its answers either"
+	case in.above == nil || in.above.rec.By == byRelation:
+		l.doubt = "its " + what + " is running and may wait for a last answer"
+	}
+}
+
+// answersElsewhere tells that what the server writes goes where no MCP client reads.
+func (t *table) answersElsewhere(in *instance) bool {
+	out := t.mainProc(in).Stdout
+	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY)
+}
+
+// unread tells that nobody is there to read what the server writes.
+func (t *table) unread(in *instance) bool {
+	out := t.mainProc(in).Stdout
+	return out != nil && out.Peer == scan.PeerClosed
 }
 
 // below tells that an instance has a living parent that did not adopt it, as far as can be known.

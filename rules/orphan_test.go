@@ -150,6 +150,14 @@ func TestStdinDecides(t *testing.T) {
 			onRequest: []int{200}, confidence: Likely, evidence: "nobody holds",
 		},
 		{
+			name: "a one-shot in the background, whose answer goes to a file",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinFile}
+			},
+			onRequest: []int{200}, confidence: Likely, evidence: "asked once",
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")
@@ -254,6 +262,23 @@ func TestSettledServerUnderLivingClient(t *testing.T) {
 	r := seen.Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}})
 	if len(r.Findings) != 1 || r.Findings[0].Confidence != Certain || !slices.Equal(r.Findings[0].Reap.Safe, []int{200}) {
 		t.Errorf("findings are %+v", r.Findings)
+	}
+}
+
+// A program that nobody knows may have asked once and wait for the answer.
+func TestSettledServerUnderStranger(t *testing.T) {
+	h := newHost()
+	h.run(150, 100, time.Hour, "python3 ask.py")
+	p := h.run(200, 150, time.Hour, "github-mcp-server stdio")
+	p.Stdin = pipe(scan.PeerClosed)
+	f := Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	if len(f) != 1 || f[0].Confidence != Certain || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200}) {
+		t.Errorf("findings are %+v", f)
+	}
+	p.Stdout = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerClosed} // so its client is gone, and the parent adopted it
+	f = Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	if len(f) != 1 || f[0].Confidence != Certain || !slices.Equal(f[0].Reap.Safe, []int{200}) {
+		t.Errorf("findings are %+v", f)
 	}
 }
 

@@ -18,8 +18,9 @@ const smallFile = 8 << 10
 type look struct {
 	err error // the process was not found; nothing else is filled in
 
-	stdin Stdin
-	ends  []end // its pipes and sockets
+	stdin  Stdin
+	stdout Stdin
+	ends   []end // its pipes and sockets
 
 	// knownSockets tells that all sockets are in the table of our network namespace. When one is
 	// not, foreign tells whether the process lives in another, or may not be asked.
@@ -149,18 +150,25 @@ func (e *examination) look(i int, buf []byte) look {
 	}
 
 	if f, err := h.openFDs(); l.tell(err, "stdin", "listen") {
-		var stdin end
-		l.ends, stdin = f.ends()
+		var stdin, stdout end
+		l.ends, stdin, stdout = f.ends()
+		l.stdout = Stdin{Type: stdout.kind}
+		if stdout.kind == StdinSocket {
+			l.stdout.Peer = f.peer(stdout, e.sockets)
+		}
 		l.stdin = f.wire(l.ends, stdin, e.sockets)
 		f.close()
 		l.knownSockets = e.sockets.knows(l.ends)
-		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed
+		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Peer == PeerClosed
 		if closed || !l.knownSockets {
 			netns, err := h.link("ns/net")
 			l.foreign = err != nil || netns != e.netns
 		}
 		if closed && l.foreign {
 			l.stdin.Peer = PeerUnknown
+		}
+		if l.foreign && l.stdout.Peer != "" {
+			l.stdout.Peer = PeerUnknown
 		}
 	}
 	l.cwd, err = h.link("cwd")
@@ -206,6 +214,10 @@ func (l *look) attach(p *Process, swapping bool) {
 	p.Stdin = nil
 	if l.stdin.Type != "" {
 		p.Stdin = &Stdin{Type: l.stdin.Type, Peer: l.stdin.Peer, FD: l.stdin.FD}
+	}
+	p.Stdout = nil
+	if l.stdout.Type != "" {
+		p.Stdout = &Stdin{Type: l.stdout.Type, Peer: l.stdout.Peer}
 	}
 	p.CWD, p.Exe, p.Cgroup, p.SwapBytes = l.cwd, l.exe, l.cgroup, l.swap
 	if !swapping {

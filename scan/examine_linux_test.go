@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -77,13 +78,52 @@ func TestStdinOpenAndClosed(t *testing.T) {
 	}
 }
 
-// A client that only ended its sending side, as Node's stdin.end() does, will never send again.
+// A client that only ended its sending side may still wait for the answer.
 func TestStdinHalfClosed(t *testing.T) {
 	server, ours := startServer(t, "socketpair", "stubborn")
 	if err := unix.Shutdown(int(ours.Fd()), unix.SHUT_WR); err != nil {
 		t.Fatal(err)
 	}
-	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinSocket, Peer: PeerClosed})
+	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinSocket, Peer: PeerOpen})
+}
+
+// Where the answers go, and whether anybody reads them.
+func TestStdout(t *testing.T) {
+	writer := func(out *os.File) int {
+		t.Helper()
+		cmd := exec.Command("sleep", "60")
+		cmd.Stdout = out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			cmd.Process.Kill() //nolint:errcheck // it may have ended
+			cmd.Wait()         //nolint:errcheck
+		})
+		return cmd.Process.Pid
+	}
+	want := func(what string, pid int, want Stdin) {
+		t.Helper()
+		if got := examined(t, pid).Stdout; !reflect.DeepEqual(got, &want) {
+			t.Errorf("%s: stdout is %+v", what, got)
+		}
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	want("a file", writer(file), Stdin{Type: StdinFile})
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(ends[1]), "socket")
+	pid := writer(theirs)
+	theirs.Close()
+	want("a socket that is read", pid, Stdin{Type: StdinSocket, Peer: PeerOpen})
+	unix.Close(ends[0])
+	want("a socket that nobody reads", pid, Stdin{Type: StdinSocket, Peer: PeerClosed})
 }
 
 func TestStdinWithoutWire(t *testing.T) {

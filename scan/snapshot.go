@@ -126,6 +126,12 @@ type Process struct {
 	// Stdin is what is at the process's standard input; nil when nobody looked.
 	Stdin *Stdin `json:"stdin,omitempty"`
 
+	// Stdout is where its answers go, as far as can be told without disturbing it: a socket whose
+	// other end is closed has no reader any more; of a pipe only the type is known. Clients read the
+	// answers of a stdio server from either: a file or a terminal means that somebody asked once.
+	// Nil when nobody looked.
+	Stdout *Stdin `json:"stdout,omitempty"`
+
 	// Listen are the sockets it accepts connections on ("tcp:127.0.0.1:4001", "unix:/run/x.sock").
 	// Nil means that nobody looked, empty that there are none.
 	Listen []string `json:"listen,omitzero"`
@@ -160,7 +166,7 @@ func (p *Process) Swap() int64 {
 }
 
 // Stdin is the far end of a process's standard input, which tells whether anybody can still talk
-// to a stdio server.
+// to a stdio server; or of its standard output.
 type Stdin struct {
 	Type StdinType `json:"type"`
 	Peer StdinPeer `json:"peer,omitempty"`

@@ -198,18 +198,19 @@ func socketName(b []byte) string {
 	return string(b)
 }
 
-// peerState is what the socket says about the other end of a wire. A socket that nothing can come in
-// through any more is closed, also when the other end still reads, as a pipe without writers is.
+// peerState is what the socket says about the other end of a wire: closed when the other socket is
+// gone. A client that only ended its sending side (shutdown(2)) is still there and may wait for the
+// answer, so that this counts as open. Node's stdin.end() closes the socket.
 func (u unixSocket) peerState() StdinPeer {
 	switch {
 	case u.kind != unix.SOCK_STREAM && u.kind != unix.SOCK_SEQPACKET, u.state != tcpEstablished:
 		return PeerUnknown
+	case u.peer != 0:
+		return PeerOpen
 	case u.shutdown&rcvShutdown != 0:
 		return PeerClosed
-	case u.peer == 0:
-		return PeerUnknown
 	}
-	return PeerOpen
+	return PeerUnknown
 }
 
 // A tcpSocket is one socket of tcp(7), listening or connected.

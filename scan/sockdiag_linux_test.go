@@ -45,7 +45,7 @@ func TestParseUnixDiag(t *testing.T) {
 			unixSocket{inode: 7, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 3}, PeerClosed},
 		{"the other end sends no more",
 			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{1})),
-			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 1}, PeerClosed},
+			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 1}, PeerOpen},
 		{"we send no more",
 			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{2})),
 			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 2}, PeerOpen},

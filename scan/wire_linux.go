@@ -11,15 +11,15 @@ import (
 // it when it starts, before it has opened much.
 const firstWire, lastWire = 3, 16
 
-// ends returns the process's pipes and sockets, in order, and whatever is at descriptor 0. The
-// other two of the three standard ones are left out: what a server writes to is not its wire, and
-// nobody listens there.
-func (f fds) ends() (ends []end, stdin end) {
+// ends returns the process's pipes and sockets, in order, and whatever is at descriptors 0 and 1.
+// Descriptors 1 and 2 are not among the former: what a server writes to is not its wire, and nobody
+// listens there.
+func (f fds) ends() (ends []end, stdin, stdout end) {
 	// A descriptor that is closed counts as /dev/null: both are how a daemon says that it does not
 	// listen there.
-	stdin = end{name: "0", kind: StdinNull}
+	stdin, stdout = end{name: "0", kind: StdinNull}, end{name: "1", kind: StdinNull}
 	for _, fd := range f.names {
-		if fd == "1" || fd == "2" {
+		if fd == "2" {
 			continue
 		}
 		target, err := f.target(fd)
@@ -28,14 +28,18 @@ func (f fds) ends() (ends []end, stdin end) {
 		}
 		e := end{name: fd}
 		e.kind, e.inode = parseEnd(target)
-		if fd == "0" {
+		switch fd {
+		case "0":
 			stdin = e
+		case "1":
+			stdout = e
+			continue
 		}
 		if e.kind == StdinPipe || e.kind == StdinSocket {
 			ends = append(ends, e)
 		}
 	}
-	return ends, stdin
+	return ends, stdin, stdout
 }
 
 // wire finds the descriptor that connects a stdio server with its client, and who is at its other
