@@ -158,6 +158,8 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Likely, "its output goes to a file or a terminal, as when somebody asked once and waits for the answer"
 	case t.below(in):
 		t.judgeBelow(&l, settled)
+	case t.readElsewhere(in):
+		l.confidence, l.doubt = Likely, "somebody still reads what it writes"
 	case known && age < settle && !settled:
 		l.doubt = "it is so young that it may just be ending"
 	}
@@ -284,6 +286,12 @@ func (t *table) judgeBelow(l *lost, settled bool) {
 func (t *table) answersElsewhere(in *instance) bool {
 	out := t.mainProc(in).Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY)
+}
+
+// readElsewhere tells that somebody is there to read what the server writes.
+func (t *table) readElsewhere(in *instance) bool {
+	out := t.mainProc(in).Stdout
+	return out != nil && out.Peer == scan.PeerOpen
 }
 
 // unread tells that nobody is there to read what the server writes.

@@ -158,6 +158,14 @@ func TestStdinDecides(t *testing.T) {
 			onRequest: []int{200}, confidence: Likely, evidence: "asked once",
 		},
 		{
+			name: "adopted and without a stdin, but somebody reads its answers",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
+			},
+			onRequest: []int{200}, confidence: Likely, evidence: "somebody still reads",
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")
