@@ -258,12 +258,13 @@ func (t *table) swap(in *instance) (sum int64) {
 	return sum
 }
 
-// listen returns the sockets on which any process of the instance accepts connections, without
-// those of its helpers (a browser's debugging port serves its server, not clients).
+// listen returns the sockets on which any process of the instance accepts connections, also a worker
+// that nobody knows, but without those of known helpers: a browser's debugging port serves its
+// server, not clients.
 func (t *table) listen(in *instance) []string {
 	var out []string
 	for _, m := range in.members {
-		if t.recs[m] != nil && (t.recs[m].Role != RoleHelper || in.role == RoleHelper) {
+		if t.recs[m].role() != RoleHelper || in.role == RoleHelper {
 			out = append(out, t.forest.procs[m].Listen...)
 		}
 	}

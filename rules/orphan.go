@@ -33,6 +33,7 @@ var orphan = Rule{
 		"server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads",
 		"server, Go: return from main when reading os.Stdin gives io.EOF",
 		"client: close the session, wait, then terminate the whole process group, then kill it",
+		"by hand: kill a PID only right after a scan; it may soon name another process, which reap looks at and kill does not",
 		"launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end",
 	},
 }
@@ -170,12 +171,12 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	return l, true
 }
 
-const mayListenUnseen = "it may listen for connections, which could not be seen"
+const mayListenUnseen = "it may listen for connections, or be about to"
 
-// mayListen tells that an instance is meant to listen, or may not be asked, and that nobody could
-// look whether it does.
+// mayListen tells that an instance was told to listen, if only later, or that nobody could look
+// whether it does. Who serves over the network needs no stdin, so that a dead one proves nothing.
 func (t *table) mayListen(in *instance) bool {
-	return t.marked(in, "listen") || t.mainProc(in).Listen == nil && (in.role == RoleGateway || speaksHTTP(in.rec.Command))
+	return speaksHTTP(in.rec.Command) || t.marked(in, "listen") || in.role == RoleGateway && t.mainProc(in).Listen == nil
 }
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does
@@ -206,7 +207,14 @@ func (t *table) followHolders(gone map[*instance]lost) {
 			if len(others) == 0 {
 				continue
 			}
-			gone[in] = lost{in: in, confidence: Certain, safe: true, proof: t.heldBy(others)}
+			l := lost{in: in, confidence: Certain, safe: true, proof: t.heldBy(others)}
+			for _, pid := range others {
+				// What is doubted of the holder is doubted of what it holds.
+				if holder := gone[t.of[t.forest.at(pid)]]; !holder.safe {
+					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and of that one "+holder.doubt
+				}
+			}
+			gone[in] = l
 			grown = true
 		}
 	}
@@ -447,7 +455,6 @@ func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
 	if first.safe {
 		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), false))
 		r.Commands = append(r.Commands, t.killLine(subjects)...)
-		r.Steps = append(r.Steps, "kill PID by hand only right after a scan: a PID may soon name another process, which reap looks at and kill does not")
 	} else {
 		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
 		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), true))

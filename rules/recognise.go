@@ -37,17 +37,27 @@ func Recognise(s *scan.Snapshot) *Recognised {
 	return r
 }
 
-// Look returns the PIDs that deserve a closer look, ascending: who has to do with MCP, and who
-// started one of these and may be the job of a service manager itself (a script around a server).
+// Look returns the PIDs that deserve a closer look, ascending: who has to do with MCP, what servers
+// have started themselves (a worker may be the one that listens), and who started one of these and
+// may be the job of a service manager itself (a script around a server).
 func (r *Recognised) Look() []int {
-	var pids []int
-	for i, rec := range r.recs {
-		p := r.forest.procs[i]
-		if p.State == "Z" {
-			continue
+	wanted := make([]bool, len(r.recs))
+	r.forest.walk(func(node int32) {
+		up := r.forest.parent[node]
+		switch rec := r.recs[node]; {
+		case r.forest.procs[node].State == "Z":
+		case rec != nil:
+			wanted[node] = true
+		case up != none && wanted[up] && r.recs[up].role() != RoleClient && r.recs[up].role() != RoleGateway:
+			wanted[node] = r.recs[up] != nil || !r.mayBeJob(up)
+		default:
+			wanted[node] = r.mayBeJob(node)
 		}
-		if rec != nil || r.mayBeJob(int32(i)) {
-			pids = append(pids, p.PID)
+	})
+	var pids []int
+	for i, w := range wanted {
+		if w {
+			pids = append(pids, r.forest.procs[i].PID)
 		}
 	}
 	return pids

@@ -87,6 +87,34 @@ func (h handle) openFDs() (fds, error) {
 	}
 }
 
+// threadFDs lists the descriptors of a process by another of its threads than the first.
+func (h handle) threadFDs(pid int) (fds, error) {
+	tasks, err := openAt(h.root, "task", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return fds{}, err
+	}
+	defer unix.Close(tasks)
+	tids, err := listPIDs(tasks)
+	if err != nil {
+		return fds{}, err
+	}
+	for _, tid := range tids {
+		if tid == pid {
+			continue
+		}
+		thread, err := openAny(tasks, tid, h.buf)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		f, err := thread.openFDs()
+		thread.close()
+		if err == nil {
+			return f, nil
+		}
+	}
+	return fds{}, errOther
+}
+
 func (f fds) close() { unix.Close(f.dir) }
 
 // target reads what a descriptor is open to: "pipe:[4711]", "socket:[4711]", "/dev/null", or a path,

@@ -110,6 +110,14 @@ func heldEnds(root, pid int, buf []byte, wanted map[far][]*Process) ([]far, erro
 	if err != nil {
 		return nil, err
 	}
+	if len(f.names) == 0 {
+		// The first thread may have ended, as a zombie that holds nothing, while others go on with
+		// the descriptors that they shared with it.
+		f.close()
+		if f, err = h.threadFDs(pid); err != nil {
+			return nil, nil // it is dead altogether
+		}
+	}
 	defer f.close()
 	var ends []far
 	for _, fd := range f.names {
