@@ -72,7 +72,7 @@ func play(part []string) error {
 			defer c.Close()
 		}
 	case "client": // starts a stubborn server on a wire of its own
-		theirs, _, err := wire(part[1])
+		theirs, ours, err := wire(part[1])
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,12 @@ func play(part []string) error {
 		}
 		theirs.Close()
 		fmt.Println("ready", server.Process.Pid)
+		if len(part) > 2 && part[2] == "headless" { // its first thread ends, the others go on
+			go stay()
+			unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+		}
 		stay()
+		ours.Close() // held until then
 	case "subreaper": // adopts what its client leaves behind
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err

@@ -209,6 +209,31 @@ func TestStdinOnAnotherDescriptor(t *testing.T) {
 }
 
 // A helper that inherited the writing end keeps a server's stdin open after the client has gone.
+// A process of which the first thread has ended looks like a zombie and holds all that it held.
+func TestHoldersWithoutFirstThread(t *testing.T) {
+	for _, kind := range []string{"pipe", "socketpair"} {
+		client := startChild(t, "client "+kind+" headless", nil)
+		server := client.number(0)
+		t.Cleanup(func() { kill(t, server) })
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			s := takeTable(t)
+			if p := s.find(client.pid); p != nil && p.State == "Z" {
+				Examine(t.Context(), s, []int{server}, patient)
+				Holders(t.Context(), s, []int{server}, patient)
+				if got := s.find(server).Stdin; got.Peer != PeerOpen || !slices.Equal(got.Holders, []int{client.pid}) {
+					t.Errorf("%s: stdin is %+v, want it held by %d", kind, got, client.pid)
+				}
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("the first thread did not end")
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
 func TestHolders(t *testing.T) {
 	for _, kind := range []string{"pipe", "socketpair"} {
 		t.Run(kind, func(t *testing.T) {
