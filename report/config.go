@@ -54,7 +54,7 @@ func (p *printer) configSummary(c *rules.Configuration) {
 			running[pid] = true
 		}
 	}
-	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), plural(len(clients), "client"))
+	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), rules.Count(len(clients), "client"))
 	switch len(running) {
 	case 0:
 		line += "None of them runs now."
@@ -68,9 +68,9 @@ func (p *printer) configSummary(c *rules.Configuration) {
 
 func are(n int, noun string) string {
 	if n == 1 {
-		return plural(n, noun) + " is"
+		return rules.Count(n, noun) + " is"
 	}
-	return plural(n, noun) + " are"
+	return rules.Count(n, noun) + " are"
 }
 
 // configFile writes the servers of one file.
@@ -155,7 +155,7 @@ func (p *printer) places(places []config.Place) {
 		there := string(at.State)
 		switch {
 		case at.State == config.Present:
-			there = plural(at.Servers, "server")
+			there = rules.Count(at.Servers, "server")
 		case at.Line > 0:
 			there += fmt.Sprintf(": %s, line %d", at.Reason, at.Line)
 		case at.Reason != "":

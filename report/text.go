@@ -96,11 +96,11 @@ func (p *printer) summary(r *rules.Report) {
 	default:
 		p.line(p.s.good.Render("No leaks.") + " Every MCP server that was recognised has an owner, or a reason to be there.")
 	}
-	line := fmt.Sprintf("%s, %s, %s; %s RSS", plural(s.Servers, "server"), plural(s.Gateways, "gateway"), plural(s.Clients, "client"), rules.Bytes(s.RSSBytes))
+	line := fmt.Sprintf("%s, %s, %s; %s RSS", rules.Count(s.Servers, "server"), rules.Count(s.Gateways, "gateway"), rules.Count(s.Clients, "client"), rules.Bytes(s.RSSBytes))
 	if s.SwapBytes > 0 {
 		line += ", " + rules.Bytes(s.SwapBytes) + " swap"
 	}
-	line += fmt.Sprintf(" (of %s)", plural(s.Processes, "process"))
+	line += fmt.Sprintf(" (of %s)", rules.Count(s.Processes, "process"))
 	p.line(p.s.dim.Render(line))
 }
 
@@ -109,17 +109,17 @@ func (p *printer) headline(r *rules.Report) string {
 	c := r.Summary.Findings
 	var parts []string
 	if c.Error > 0 {
-		parts = append(parts, p.s.err.Render(plural(c.Error, "leak")))
+		parts = append(parts, p.s.err.Render(rules.Count(c.Error, "leak")))
 	}
 	if c.Warning > 0 {
-		parts = append(parts, p.s.warn.Render(plural(c.Warning, "warning")))
+		parts = append(parts, p.s.warn.Render(rules.Count(c.Warning, "warning")))
 	}
 	if c.Info > 0 {
-		parts = append(parts, p.s.info.Render(plural(c.Info, "note")))
+		parts = append(parts, p.s.info.Render(rules.Count(c.Info, "note")))
 	}
 	line := strings.Join(parts, ", ") + ". "
 	if n := r.Summary.Reapable; n.Processes > 0 {
-		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", plural(n.Instances, "instance"), plural(n.Processes, "process"), rules.Bytes(n.RSSBytes)))
+		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", rules.Count(n.Instances, "instance"), rules.Count(n.Processes, "process"), rules.Bytes(n.RSSBytes)))
 	}
 	return line + "Nothing is to be ended without a look at it first."
 }
@@ -187,7 +187,7 @@ func (p *printer) servers(r *rules.Report) {
 func (p *printer) problems(r *rules.Report) {
 	if n := r.Summary.Unreadable; n > 0 {
 		p.line("")
-		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", plural(n, "process")))
+		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", rules.Count(n, "process")))
 	}
 	for _, s := range r.Problems {
 		p.wrapped("note", s)
@@ -200,14 +200,4 @@ func age(seconds int64, started time.Time) string {
 		return "-"
 	}
 	return rules.Age(time.Duration(seconds) * time.Second)
-}
-
-func plural(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "s"):
-		return fmt.Sprintf("%d %ses", n, noun)
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -104,7 +104,7 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 	if len(first) > 1 {
 		each = fmt.Sprintf("the same %d servers", len(first))
 	}
-	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, count(len(subjects), "instance"), Bytes(redundant))
+	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, Count(len(subjects), "instance"), Bytes(redundant))
 	c.evidence = append(c.evidence, "each runs once per session: "+listed(sortedKeys(names), 6))
 	c.evidence = append(c.evidence, t.agesOf(sessions)...)
 	if app := t.applicationOf(sessions[0]); app != nil {

@@ -92,7 +92,7 @@ func (t *table) generations(client *instance) (Finding, bool) {
 		key: fmt.Sprint(t.rootProc(client).ID()),
 	}
 	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
-		client.name, t.mainProc(client).PID, count(len(gens), "generation"), count(len(repeated), "instance"), len(kinds(repeated)))
+		client.name, t.mainProc(client).PID, Count(len(gens), "generation"), Count(len(repeated), "instance"), len(kinds(repeated)))
 	for i, gen := range gens {
 		if len(gens) > 8 && i >= 3 && i < len(gens)-3 { // the first and last few tell enough
 			if i == 3 {
@@ -128,7 +128,7 @@ func (t *table) generationLine(i int, gen []*instance, newest bool) string {
 	for k, in := range gen {
 		names[k] = in.name
 	}
-	line := fmt.Sprintf("generation %d: %s (%s)", i+1, count(len(gen), "server"), listed(names, 5))
+	line := fmt.Sprintf("generation %d: %s (%s)", i+1, Count(len(gen), "server"), listed(names, 5))
 	if age, ok := t.age(gen[0]); ok {
 		line += ", " + Age(age) + " old"
 	}

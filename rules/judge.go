@@ -147,7 +147,7 @@ func (t *table) finding(c claim) Finding {
 	}
 	if foreign > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user, or root, can end %s",
-			count(foreign, "process"), be(foreign, "belongs", "belong"), be(foreign, "it", "them")))
+			Count(foreign, "process"), be(foreign, "belongs", "belong"), be(foreign, "it", "them")))
 	}
 	slices.Sort(f.PIDs)
 	slices.Sort(f.Reap.Safe)

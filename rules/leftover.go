@@ -82,7 +82,7 @@ func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
 		processes += len(in.members)
 		bytes += t.rss(in)
 	}
-	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, count(len(group), "helper"), be(len(group), "its", "their"), count(processes, "process"), Bytes(bytes))
+	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, Count(len(group), "helper"), be(len(group), "its", "their"), Count(processes, "process"), Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
 		adopted[strings.Replace(t.adoption(in), "no client is above it", "no MCP server is above it", 1)]++

@@ -365,12 +365,12 @@ func (t *table) orphanFinding(key string, group []lost) Finding {
 		}
 	}
 	what := map[Role]string{RoleServer: "server", RoleGateway: "gateway", RoleClient: "headless client"}[first.in.role]
-	c.title = fmt.Sprintf("%s: %s %s after %s client was gone", first.in.name, count(len(group), what), "stayed", be(len(group), "its", "their"))
+	c.title = fmt.Sprintf("%s: %s %s after %s client was gone", first.in.name, Count(len(group), what), "stayed", be(len(group), "its", "their"))
 	switch {
 	case first.in.role == RoleClient:
-		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, count(len(group), what), be(len(group), "it", "them"))
+		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, Count(len(group), what), be(len(group), "it", "them"))
 	case strings.Contains(first.proof, "does not know"):
-		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, count(len(group), what), be(len(group), "its", "their"))
+		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, Count(len(group), what), be(len(group), "its", "their"))
 	}
 	c.evidence = t.orphanEvidence(group, subjects)
 	if first.safe {

@@ -47,8 +47,8 @@ func Age(d time.Duration) string {
 	}
 }
 
-// count returns a number with its noun: "1 server", "25 servers".
-func count(n int, noun string) string {
+// Count returns a number with its noun: "1 server", "25 servers".
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -88,7 +88,7 @@ func (t *table) runaway(parent *instance, copies []*instance, most int) Finding 
 	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
 		c.severity = Error
 	}
-	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, t.mainProc(parent).PID, count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
+	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, t.mainProc(parent).PID, Count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
 	c.evidence = append(c.evidence, t.agesOf(copies)...)
 	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
 	if total > 0 && bytes > 0 {

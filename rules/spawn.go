@@ -187,7 +187,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	for _, in := range copies {
 		bytes += t.rss(in)
 	}
-	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, count(len(copies), "instance"), copies[0].name, Bytes(bytes))
+	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, Count(len(copies), "instance"), copies[0].name, Bytes(bytes))
 	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", be(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
 	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
 	switch {
@@ -261,7 +261,7 @@ func (t *table) gatewayFacts(gateway *instance, copies int) []string {
 		}
 	}
 	if n, ok := t.inbound(gateway); ok {
-		out = append(out, fmt.Sprintf("%s %s open to it, against %s", count(n, "connection"), be(n, "is", "are"), count(copies, "server")))
+		out = append(out, fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server")))
 	}
 	return out
 }

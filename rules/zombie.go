@@ -58,7 +58,7 @@ func (t *table) zombies(parent *instance, dead []int32) Finding {
 	c := claim{
 		rule: &zombie, severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
 		key:      fmt.Sprint(t.rootProc(parent).ID()),
-		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, count(len(dead), "ended child process")),
+		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, Count(len(dead), "ended child process")),
 		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
 		remedy: Remedy{
 			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.name, pid),
