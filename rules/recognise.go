@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"mcpdoctor/scan"
@@ -60,6 +61,28 @@ func (r *Recognised) Look() []int {
 			pids = append(pids, r.forest.procs[i].PID)
 		}
 	}
+	return pids
+}
+
+// Brief returns those of [Recognised.Look] about which an open stdin tells all: clients that were not
+// adopted, and what lies below them, but for gateways and who serves over HTTP.
+func (r *Recognised) Brief() []int {
+	below := make([]bool, len(r.recs))
+	var pids []int
+	r.forest.walk(func(node int32) {
+		up, rec := r.forest.parent[node], r.recs[node]
+		if up == none {
+			return
+		}
+		below[node] = below[up] || r.recs[up].role() == RoleClient
+		if rec.role() == RoleClient && !r.adopter(up) {
+			pids = append(pids, r.forest.procs[node].PID)
+		}
+		if below[node] && rec != nil && (rec.Role == RoleServer || rec.Role == RoleLauncher && rec.Target != RoleGateway) && !speaksHTTP(rec.Command) {
+			pids = append(pids, r.forest.procs[node].PID)
+		}
+	})
+	slices.Sort(pids)
 	return pids
 }
 

@@ -16,7 +16,7 @@ func BenchmarkExamine100(b *testing.B) {
 	s := takeTable(b)
 	before := processorTime(b)
 	for b.Loop() {
-		Examine(b.Context(), s, client, ExamineOptions{})
+		Examine(b.Context(), s, client, ExamineOptions{Brief: client})
 	}
 	b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 	for _, pid := range pids {

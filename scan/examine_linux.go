@@ -31,6 +31,8 @@ type look struct {
 
 	refused []string // fields that may not be read
 
+	brief bool // nothing but stdin was asked for
+
 	dir int // the handle, kept for the second pass, or -1
 }
 
@@ -56,7 +58,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	for i, p := range rows {
 		e.ids[i] = p.ID()
 	}
-	e.tops = tops(rows)
+	e.tops, e.brief = tops(rows), brief(rows, o.Brief)
 	e.netns, _ = os.Readlink("/proc/self/ns/net")
 	// The swap stands in /proc/PID/status, the dearest of the small files.
 	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
@@ -98,6 +100,19 @@ func tops(rows []*Process) []bool {
 	return out
 }
 
+// brief marks the rows of which little is asked.
+func brief(rows []*Process, pids []int) []bool {
+	asked := make(map[int]bool, len(pids))
+	for _, pid := range pids {
+		asked[pid] = true
+	}
+	out := make([]bool, len(rows))
+	for i, p := range rows {
+		out[i] = asked[p.PID]
+	}
+	return out
+}
+
 // giveUp says which fields of which rows did not come back.
 func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields ...string) {
 	if len(late) == 0 {
@@ -131,6 +146,7 @@ type examination struct {
 	root     int // descriptor of the procfs mount
 	ids      []ID
 	tops     []bool
+	brief    []bool
 	sockets  *socketTable
 	netns    string // ours, "net:[4026531840]"
 	swapping bool   // the machine has memory in swap
@@ -149,7 +165,17 @@ func (e *examination) look(i int, buf []byte) look {
 		defer h.close()
 	}
 
-	if f, err := h.openFDs(); l.tell(err, "stdin", "listen") {
+	if e.brief[i] {
+		// A server with nothing at descriptor 0 may have moved its wire. A client has none.
+		l.stdin = h.openStdin(e.sockets)
+		l.brief = l.stdin.Peer == PeerOpen || l.stdin.Peer == "" && l.stdin.Type != "" && e.tops[i]
+	}
+	if l.brief && !e.tops[i] {
+		return l
+	}
+	if l.brief {
+		// only where it comes from
+	} else if f, err := h.openFDs(); l.tell(err, "stdin", "listen") {
 		var stdin, stdout end
 		l.ends, stdin, stdout = f.ends()
 		l.stdout = Stdin{Type: stdout.kind}

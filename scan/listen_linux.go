@@ -77,7 +77,7 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 			continue
 		}
 		p.Listen, p.InboundConnections = nil, nil
-		if slices.Contains(l.refused, "listen") {
+		if l.brief || slices.Contains(l.refused, "listen") {
 			continue
 		}
 		listen := t.listening(l.ends, ports, names)

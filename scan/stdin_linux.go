@@ -33,6 +33,18 @@ func parseEnd(target string) (kind StdinType, inode uint64) {
 	return StdinFile, 0
 }
 
+// openStdin looks at descriptor 0 alone. What it cannot tell has no type.
+func (h handle) openStdin(sockets *socketTable) Stdin {
+	const name = "fd/0"
+	target, err := h.link(name)
+	if err != nil {
+		return Stdin{}
+	}
+	e := end{name: name}
+	e.kind, e.inode = parseEnd(target)
+	return Stdin{Type: e.kind, Peer: fds{dir: h.root}.peer(e, sockets)}
+}
+
 // bracketed parses "pipe:[4711]".
 func bracketed(target, prefix string) (uint64, bool) {
 	rest, ok := strings.CutPrefix(target, prefix+"[")

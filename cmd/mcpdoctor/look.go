@@ -17,7 +17,7 @@ const settling = 5 * time.Second
 // closer says what is to be looked at beyond what decides something.
 type closer struct {
 	pss     bool // the memory that comes back, not only RSS
-	holders bool // who holds each stdin
+	holders bool // who holds each stdin, and who listens though it has a client
 }
 
 // lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
@@ -29,6 +29,9 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 	}
 	seen := rules.Recognise(snap)
 	o := scan.ExamineOptions{PSS: closely.pss}
+	if !closely.holders {
+		o.Brief = seen.Brief()
+	}
 	scan.Examine(ctx, snap, seen.Look(), o)
 	configure(ctx, os.Getenv, snap, seen, o)
 	scan.Versions(ctx, snap, seen.Packages(), o)
