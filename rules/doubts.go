@@ -39,7 +39,7 @@ func (r *Recognised) Doubts() Doubts {
 		if t.unasked(in) || t.snap.Host.Services == nil {
 			d.Services = append(d.Services, t.pids(in)...)
 		}
-		if age, known := t.age(in); w == dead && (t.below(in) || known && age < settle) && l.confidence != Possible {
+		if w == dead && (t.below(in) || !t.ripe(in)) && l.confidence != Possible {
 			d.Settling = append(d.Settling, t.rootProc(in).ID())
 		}
 	}

@@ -38,6 +38,7 @@ type table struct {
 	of        []*instance // by node
 	copies    map[string][]*instance
 	services  map[int32]*scan.Service // by the node of their main process
+	looked    bool                    // somebody looked at the stdin of processes
 }
 
 func newTable(r *Recognised, o Options) *table {
@@ -48,6 +49,7 @@ func newTable(r *Recognised, o Options) *table {
 			t.services[at] = &r.snap.Host.Services[i]
 		}
 	}
+	t.looked = slices.ContainsFunc(r.forest.procs, func(p *scan.Process) bool { return p.Stdin != nil || slices.Contains(p.Unreadable, "stdin") })
 	r.forest.walk(t.place)
 	for _, in := range t.instances {
 		t.name(in)

@@ -159,12 +159,11 @@ func (t *table) finding(c claim) Finding {
 // giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
 // back because they are another user's.
 func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
-	me := t.snap.Host.UID
 	for _, m := range in.members {
 		p := t.proc(m)
 		switch {
 		case p.PID <= 1 || p.State == "Z":
-		case me != nil && *me != 0 && p.UID != nil && *p.UID != *me:
+		case t.outOfReach(p):
 			foreign++
 		case safe && t.recs[m] != nil:
 			r.Safe = append(r.Safe, p.PID)
@@ -175,6 +174,12 @@ func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 		}
 	}
 	return foreign
+}
+
+// outOfReach tells that a process belongs to another user, and that the one who looks is not root.
+func (t *table) outOfReach(p *scan.Process) bool {
+	me := t.snap.Host.UID
+	return me != nil && *me != 0 && p.UID != nil && *p.UID != *me
 }
 
 func (t *table) row(in *instance, node int32) Row {
@@ -267,13 +272,15 @@ func (t *table) decide(in *instance) {
 		in.verdict = Unknown
 		switch {
 		case w == held && len(holders) > 0:
-			in.verdict, in.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" holds its stdin"
+			in.verdict, in.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" "+be(len(holders), "holds", "hold")+" its stdin"
 		case w == held:
 			in.because = "adopted by " + in.owner.says() + ", but somebody holds its stdin"
 		case len(t.listen(in)) > 0:
 			in.because = "listens on " + listed(t.listen(in), 2) + " and runs under " + in.owner.says() + ": a daemon, as it seems"
 		case w == unwired:
 			in.because = "has no pipe at its stdin and runs under " + in.owner.says() + ": started as a daemon"
+		case w == refused:
+			in.because = "runs under " + in.owner.says() + "; its stdin could not be read"
 		default:
 			in.because = "runs under " + in.owner.says() + "; nothing tells whether it is in use"
 		}

@@ -118,6 +118,8 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 	case w == weak:
 		l.confidence, l.proof = Likely, "a pipe it was given as its wire has nobody at the other end"
 		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"
+	case w == refused && t.outOfReach(t.rootProc(in)):
+		return lost{}, false // nothing can be seen of another user's processes, and nothing be done
 	case w == refused:
 		l.confidence, l.doubt = Possible, "its stdin could not be read, so that somebody may still hold it"
 	case len(listen) > 0 || speaksHTTP(in.rec.Command):
@@ -132,16 +134,40 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 		l.confidence, l.doubt = Possible, mayListenUnseen
 	case t.maybeService(in) != "":
 		l.confidence, l.doubt = Possible, t.maybeService(in)
+	case !t.ripe(in):
+		l.confidence, l.doubt = Likely, tooYoung
 	default:
 		l.confidence, l.safe = Likely, true
 	}
+	t.weigh(&l)
 	return l, true
+}
+
+// weigh lowers what is said of an instance by how surely it was recognised: what is only possibly a
+// server is never given up unasked. A name that speaks of MCP is enough when the stdin is dead, as
+// that of a server is and that of a program which takes no requests is not.
+func (t *table) weigh(l *lost) {
+	if l.in.rec.Confidence != Possible || l.in.rec.By == byConvention && l.proof != "" {
+		return
+	}
+	l.confidence, l.safe = Possible, false
+	if l.doubt == "" {
+		l.doubt = "it is not sure that it is an MCP server"
+	}
+}
+
+// tooYoung is the doubt about what may be ending by itself: see settle.
+const tooYoung = "it is so young, or of an age that cannot be seen, that it may just be ending"
+
+// ripe tells that an instance is old enough to have ended if it were to.
+func (t *table) ripe(in *instance) bool {
+	age, known := t.age(in)
+	return known && age >= settle
 }
 
 // judgeDead decides on an instance at whose stdin nobody is any more.
 func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	l := lost{in: in, confidence: Certain, proof: "nobody holds the other end of its stdin"}
-	age, known := t.age(in)
 	inbound, _ := t.inbound(in)
 	settled := t.Settled[t.rootProc(in).ID()]
 	switch {
@@ -161,13 +187,16 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		t.judgeBelow(&l, settled)
 	case t.readElsewhere(in):
 		l.confidence, l.doubt = Likely, "somebody still reads what it writes"
-	case known && age < settle && !settled:
-		l.doubt = "it is so young that it may just be ending"
+	case in.owner.Kind != OwnerNobody:
+		l.confidence, l.doubt = Likely, "its parent cannot be seen from here, and may wait for an answer"
+	case !t.ripe(in) && !settled:
+		l.doubt = tooYoung
 	}
 	if l.doubt == "" && t.unasked(in) {
 		l.doubt = "a service manager may keep it and could not be asked"
 	}
 	l.safe = l.doubt == ""
+	t.weigh(&l)
 	return l, true
 }
 
@@ -275,17 +304,20 @@ func (t *table) supervisedTwin(in *instance) *instance {
 // asked once, closed the stdin as it should, and wait for the answer.
 func (t *table) judgeBelow(l *lost, settled bool) {
 	in := l.in
-	what := map[OwnerKind]string{OwnerClient: "client", OwnerGateway: "gateway"}[in.owner.Kind]
-	if what == "" {
-		what = "parent"
+	known := in.above != nil && in.above.rec.By != byRelation
+	what := "parent"
+	if known {
+		what = string(in.owner.Kind)
+		l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
+	} else {
+		l.proof += ", though its parent " + in.owner.says() + " is running"
 	}
-	l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
 	switch {
 	case !settled:
 		l.confidence, l.doubt = Likely, "its "+what+" may be shutting it down at this moment: look again"
 	case t.unread(in):
 		l.proof += "; nobody reads its answers either"
-	case in.above == nil || in.above.rec.By == byRelation:
+	case !known:
 		l.doubt = "its " + what + " is running and may wait for a last answer"
 	}
 }
@@ -369,7 +401,7 @@ func (t *table) orphanFinding(key string, group []lost) Finding {
 	switch {
 	case first.in.role == RoleClient:
 		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, Count(len(group), what), be(len(group), "it", "them"))
-	case strings.Contains(first.proof, "does not know"):
+	case t.below(first.in):
 		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, Count(len(group), what), be(len(group), "its", "their"))
 	}
 	c.evidence = t.orphanEvidence(group, subjects)

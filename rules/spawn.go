@@ -145,14 +145,30 @@ func (t *table) ownedServers(owner *instance) []*instance {
 
 func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
 	m := t.modeOf(gateway)
-	var idle []*instance
-	for _, in := range t.notAtWork(gateway, copies, newest) {
-		if age, ok := t.age(in); ok && age >= m.idle {
-			idle = append(idle, in)
+	var idle, old []*instance
+	for _, in := range copies {
+		age, ok := t.age(in)
+		if !ok || in == newest || age < m.idle {
+			continue
+		}
+		idle = append(idle, in)
+		if age >= sessionIdle {
+			old = append(old, in)
 		}
 	}
-	if len(idle) < m.atLeast || !t.spread(idle, m) {
+	// As many servers as there are open connections may be at work, and nothing tells which. Only
+	// age does: where a server is for one request, ten minutes are more than a client waits for.
+	open, counted := t.inbound(gateway)
+	excess := max(len(idle)-open, len(old))
+	if !m.perRequest {
+		excess = min(len(idle), len(copies)-open)
+	}
+	if excess < m.atLeast || !t.spread(idle, m) {
 		return Finding{}, false
+	}
+	proved := m.proved
+	if proved > 0 && (!counted || open > 0) {
+		proved = max(proved, sessionIdle)
 	}
 	idle = t.take(&spawnPerRequest, idle)
 	if len(idle) == 0 {
@@ -170,13 +186,13 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		}
 	}
 	for _, in := range idle {
-		if age, _ := t.age(in); m.proved > 0 && age >= m.proved {
+		if age, _ := t.age(in); proved > 0 && age >= proved {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
 		}
 	}
-	if len(c.safe) > 0 {
+	if m.proved > 0 && m.proved < sessionIdle || len(c.safe) > 0 { // that it leaks is certain; what may be ended is another question
 		c.severity, c.confidence = Error, Certain
 	}
 	per := "per session"
@@ -198,26 +214,6 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	c.remedy = t.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return t.finding(c), true
-}
-
-// notAtWork leaves out the servers that may be answering a request: the newest, and of those that
-// are not old as many of the newest as there are open connections to the gateway.
-func (t *table) notAtWork(gateway *instance, copies []*instance, newest *instance) []*instance {
-	open, _ := t.inbound(gateway)
-	var out []*instance
-	for i := len(copies) - 1; i >= 0; i-- { // from the newest
-		age, _ := t.age(copies[i])
-		switch {
-		case copies[i] == newest:
-			open--
-		case open > 0 && age < sessionIdle:
-			open--
-		default:
-			out = append(out, copies[i])
-		}
-	}
-	slices.Reverse(out)
-	return out
 }
 
 // spread tells that the instances came one after another, and not all at once for a burst of
@@ -261,7 +257,11 @@ func (t *table) gatewayFacts(gateway *instance, copies int) []string {
 		}
 	}
 	if n, ok := t.inbound(gateway); ok {
-		out = append(out, fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server")))
+		line := fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server"))
+		if n > 0 {
+			line += ": so many of them may be at work"
+		}
+		out = append(out, line)
 	}
 	return out
 }

@@ -30,6 +30,9 @@ func (t *table) wire(in *instance) (w wire, holders []int) {
 			continue
 		}
 		seen := wireOf(p)
+		if seen == unseen && t.looked {
+			seen = refused // others were looked at, and this one could not be
+		}
 		if seen >= held {
 			return seen, p.Stdin.Holders
 		}
