@@ -42,11 +42,13 @@ func findLeftovers(t *table) []Finding {
 			continue
 		}
 		doubt := ""
-		if hasPort(t.listen(in)) && w != dead {
+		if hasPort(t.listen(in)) {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
 		} else if in.rec.Confidence == Possible {
 			doubt = "its command line does not prove that an MCP server started it"
-		} else if t.snap.Host.Services == nil && w != dead {
+		} else if w == refused {
+			doubt = "who drives it could not be seen"
+		} else if t.snap.Host.Services == nil && w < weak {
 			doubt = "no service manager could be asked whether it keeps this process"
 		}
 		key := in.name + "\x00" + doubt

@@ -58,7 +58,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	for i, p := range rows {
 		e.ids[i] = p.ID()
 	}
-	e.tops, e.brief = tops(rows), brief(rows, o.Brief)
+	e.tops, e.brief, e.driven = tops(rows), brief(rows, o.Brief), driven(rows)
 	e.netns, _ = os.Readlink("/proc/self/ns/net")
 	// The swap stands in /proc/PID/status, the dearest of the small files.
 	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
@@ -71,7 +71,8 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	for _, i := range late {
 		looks[i] = look{err: context.DeadlineExceeded, dir: -1}
 	}
-	giveUp(s, rows, late, o, "stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes")
+	giveUp(s, rows, late, o, firstPass...)
+	failed(s, rows, looks)
 	for i, p := range rows {
 		if looks[i].err == nil {
 			looks[i].attach(p, e.swapping)
@@ -113,6 +114,16 @@ func brief(rows []*Process, pids []int) []bool {
 	return out
 }
 
+// driven marks the browsers that take their orders on descriptor 3, which is their wire then
+// (Chromium's --remote-debugging-pipe reads from 3 and writes to 4).
+func driven(rows []*Process) []bool {
+	out := make([]bool, len(rows))
+	for i, p := range rows {
+		out[i] = slices.Contains(p.Args, "--remote-debugging-pipe")
+	}
+	return out
+}
+
 // giveUp says which fields of which rows did not come back.
 func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields ...string) {
 	if len(late) == 0 {
@@ -126,6 +137,29 @@ func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields .
 		}
 	}
 	s.problem("reading %s of %s did not end within %v", strings.Join(fields, ", "), pidList(pids), o.deadline())
+}
+
+// firstPass are the fields that the first pass fills in.
+var firstPass = []string{"stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes"}
+
+// failed marks the rows that could not be looked at for another reason than that they are gone: there
+// were no more descriptors, or no memory. What was not seen must not look as if nobody had asked.
+func failed(s *Snapshot, rows []*Process, looks []look) {
+	var pids []int
+	var reason error
+	for i, p := range rows {
+		err := looks[i].err
+		if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errOther) || gone(err) {
+			continue
+		}
+		for _, field := range firstPass {
+			p.setUnreadable(field, true)
+		}
+		pids, reason = append(pids, p.PID), err
+	}
+	if len(pids) > 0 {
+		s.problem("cannot look closer at %s: %v", pidList(pids), reason)
+	}
 }
 
 // openRoot opens the procfs mount.
@@ -147,6 +181,7 @@ type examination struct {
 	ids      []ID
 	tops     []bool
 	brief    []bool
+	driven   []bool
 	sockets  *socketTable
 	netns    string // ours, "net:[4026531840]"
 	swapping bool   // the machine has memory in swap
@@ -182,7 +217,7 @@ func (e *examination) look(i int, buf []byte) look {
 		if stdout.kind == StdinSocket {
 			l.stdout.Peer = f.peer(stdout, e.sockets)
 		}
-		l.stdin = f.wire(l.ends, stdin, e.sockets)
+		l.stdin = f.wire(l.ends, stdin, e.sockets, e.driven[i])
 		f.close()
 		l.knownSockets = e.sockets.knows(l.ends)
 		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Peer == PeerClosed
@@ -218,10 +253,10 @@ func (e *examination) look(i int, buf []byte) look {
 	return l
 }
 
-// tell notes which fields were refused, and tells whether they were read. A process that ends
+// tell notes which fields could not be read, and tells whether they were. A process that ends
 // meanwhile leaves fields absent.
 func (l *look) tell(err error, fields ...string) (read bool) {
-	if refused(err) {
+	if err != nil && !gone(err) {
 		l.refused = append(l.refused, fields...)
 	}
 	return err == nil

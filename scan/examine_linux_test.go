@@ -126,6 +126,43 @@ func TestStdout(t *testing.T) {
 	want("a socket that nobody reads", pid, Stdin{Type: StdinSocket, Peer: PeerClosed})
 }
 
+// A browser that is driven through a pipe belongs to who holds that pipe, whatever its stdin is.
+func TestStdinOfDrivenBrowser(t *testing.T) {
+	dead, gone, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	defer dead.Close()
+	orders, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer orders.Close()
+	c := startChild(t, "stay", func(cmd *exec.Cmd) {
+		cmd.Args = append(cmd.Args, "--remote-debugging-pipe")
+		cmd.Stdin, cmd.ExtraFiles = dead, []*os.File{orders}
+	})
+	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerOpen, FD: 3})
+	ours.Close()
+	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerClosed, FD: 3})
+}
+
+// A server that has requests left to read is at work, whoever wrote them.
+func TestStdinWithRequestsLeft(t *testing.T) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	c := startChild(t, "stay", func(cmd *exec.Cmd) { cmd.Stdin = theirs }) // and never reads
+	if _, err := ours.WriteString("a request\n"); err != nil {
+		t.Fatal(err)
+	}
+	ours.Close()
+	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerUnknown})
+}
+
 func TestStdinWithoutWire(t *testing.T) {
 	t.Run("null", func(t *testing.T) {
 		wantStdin(t, examined(t, startChild(t, "stay", nil).pid), Stdin{Type: StdinNull})

@@ -55,7 +55,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		buf := make([]byte, smallFile)
 		return func(i int) held {
 			ends, err := heldEnds(root, pids[i], buf, wanted)
-			return held{ends, refused(err)}
+			return held{ends, err != nil && !gone(err)}
 		}
 	}, func(i int, h held) {
 		for _, f := range h.ends {

@@ -88,8 +88,11 @@ func (f fds) pipePeer(e end) StdinPeer {
 	if _, err := unix.Poll(poll, 0); err != nil {
 		return PeerUnknown
 	}
-	if poll[0].Revents&unix.POLLHUP != 0 {
-		return PeerClosed
+	switch {
+	case poll[0].Revents&unix.POLLHUP == 0:
+		return PeerOpen
+	case poll[0].Revents&unix.POLLIN != 0:
+		return PeerUnknown // nobody writes any more, but there are requests left to be read
 	}
-	return PeerOpen
+	return PeerClosed
 }

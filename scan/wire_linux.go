@@ -43,8 +43,12 @@ func (f fds) ends() (ends []end, stdin, stdout end) {
 }
 
 // wire finds the descriptor that connects a stdio server with its client, and who is at its other
-// end: descriptor 0, or, when that is /dev/null, the lowest one that looks like it.
-func (f fds) wire(ends []end, stdin end, sockets *socketTable) Stdin {
+// end: descriptor 0, or, when that is /dev/null, the lowest one that looks like it; for a browser
+// that is driven through a pipe descriptor 3.
+func (f fds) wire(ends []end, stdin end, sockets *socketTable, driven bool) Stdin {
+	if i := slices.IndexFunc(ends, func(e end) bool { return e.name == "3" }); driven && i >= 0 {
+		return Stdin{Type: ends[i].kind, Peer: f.peer(ends[i], sockets), FD: firstWire}
+	}
 	if stdin.kind == StdinNull {
 		for _, e := range ends {
 			fd, err := strconv.Atoi(e.name)
