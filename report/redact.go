@@ -27,15 +27,16 @@ func RedactArgs(args []string) []string {
 		return nil
 	}
 	out := make([]string, len(args))
-	hide := false
 	for i, a := range args {
+		before := ""
+		if i > 0 {
+			before = args[i-1]
+		}
 		switch {
-		case hide && !strings.HasPrefix(a, "-"):
-			out[i] = hideValue(a)
-			hide = false
-		default:
+		case strings.HasPrefix(a, "-") || !secretOption(before), shortSecret(before) && plainValue(a):
 			out[i] = Redact(a)
-			hide = secretOption(a)
+		default:
+			out[i] = hideValue(a)
 		}
 	}
 	return out
@@ -43,15 +44,27 @@ func RedactArgs(args []string) []string {
 
 // secretOption tells that an argument is an option whose value comes next and is a secret.
 func secretOption(a string) bool {
+	if shortSecret(a) {
+		return true
+	}
 	return strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "= :") && secretName(strings.TrimLeft(a, "-"))
 }
 
-// hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}, @file.
+// hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}.
 func hideValue(v string) string {
 	if strings.HasPrefix(v, "$") || v == "" {
 		return v
 	}
 	return redacted
+}
+
+// shortSecret tells that an option of one letter often has a secret for its value: -p is a password
+// or a port, -k a key or the wish not to look at a certificate.
+func shortSecret(option string) bool { return option == "-p" || option == "-k" }
+
+// plainValue tells that the value of such an option is none: a number, a path, a URL, a package (npx -p).
+func plainValue(v string) bool {
+	return v == "" || strings.Contains(v, "mcp") || strings.ContainsAny(v, "/\\.:") || strings.Trim(v, "0123456789") == ""
 }
 
 // secretWords are the words of a name, cut at its humps, hyphens and underscores, that make its
@@ -63,10 +76,11 @@ var secretWords = map[string]bool{
 	"accesstoken": true, "refreshtoken": true, "clientsecret": true, "tokens": true, "secrets": true, "webhook": true,
 }
 
-// keyWords make a secret of the word "key" behind them; a key alone may be that of a map.
-var keyWords = map[string]bool{
-	"api": true, "access": true, "secret": true, "private": true, "signing": true, "encryption": true, "auth": true, "license": true,
-	"service": true, "subscription": true, "account": true, "master": true, "shared": true, "admin": true, "app": true, "ssh": true,
+// plainKeys are what a key is of when it is no secret: the column of a table, a half of a pair that
+// is meant to be known, a place, a stroke.
+var plainKeys = map[string]bool{
+	"public": true, "primary": true, "foreign": true, "sort": true, "partition": true, "cache": true, "hot": true, "index": true, "map": true,
+	"object": true, "row": true, "lookup": true, "translation": true, "registry": true, "no": true,
 }
 
 // notSecret are names that look like secrets and are settings.
@@ -85,14 +99,13 @@ func secretName(name string) bool {
 		if secretWords[w] {
 			return true
 		}
-		if w == "key" && (len(words) == 1 || i > 0 && (keyWords[words[i-1]] || isUpper(name))) {
+		last := i == len(words)-1
+		if (w == "key" || w == "keys") && last && (i == 0 || !plainKeys[words[i-1]]) {
 			return true
 		}
 	}
 	return false
 }
-
-func isUpper(s string) bool { return s == strings.ToUpper(s) }
 
 // splitName cuts "X-Api-Key", "apiKey", "API_KEY" into "api", "key" (and "x").
 func splitName(name string) []string {
@@ -174,6 +187,10 @@ func (r *redactor) run() {
 			r.out.WriteString(word)
 			i = r.url(end)
 			continue
+		case joined == " " && shortSecret(word) && !plainValue(r.word(value)):
+			r.out.WriteString(in[i:value])
+			i = r.hide(value, joined)
+			continue
 		case value >= 0 && secretName(name):
 			r.out.WriteString(word)
 			r.out.WriteString(in[end:value])
@@ -225,6 +242,15 @@ func (r *redactor) valueAfter(at int, option bool) (start int, joined string) {
 		}
 	}
 	return -1, ""
+}
+
+// word returns the word that begins at "at".
+func (r *redactor) word(at int) string {
+	end := at
+	for end < len(r.in) && !strings.ContainsRune(" \"'\n\t", rune(r.in[end])) {
+		end++
+	}
+	return r.in[at:end]
 }
 
 // hide writes the mark instead of the value that begins at "at", and returns where it ends. The

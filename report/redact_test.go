@@ -30,6 +30,7 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		`--config {\"token\": \"hunter2\"}`,
 		"--password hunter2", "--db-password hunter2", "--client-secret=hunter2", "--auth-token hunter2",
 		"SLACK_BOT_TOKEN=hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "NOTION_KEY=hunter2",
+		"x --tavily-key hunter2", "x --openaiKey hunter2", "x --brave-key=hunter2", "x -k hunter2", "mysql -u root -p hunter2 db",
 		"Cookie: hunter2", "authorization: basic hunter2", "AUTHORIZATION=hunter2",
 	} {
 		if got := Redact(s); strings.Contains(got, "hunter2") || !strings.Contains(got, redacted) {
@@ -60,6 +61,7 @@ func TestRedactLeavesTheRest(t *testing.T) {
 		"--transport http --port 13711 --max-tokens 4000", "https://mcp.example.com/sse", "tcp:127.0.0.1:4001",
 		"mcpdoctor reap --older-than 1h --rule orphan", "its environment says that Claude Code started it",
 		"the oldest is 3 h 20 min old, the newest 2 min; one every 30 min", "a session that is not closed is kept for ever",
+		"mcp-proxy -p 8000 -k /etc/key.pem", "curl -k https://x.example/mcp", "--sort-key name --primary-key id",
 		"--key-file /etc/ssl/key.pem", "/nix/store/0c3jyn9gi8pmvhz5qz2ks1l4n5zrjd7a-node-20/bin/node x.js",
 		"electron --type=utility --utility-sub-type=node.mojom.NodeService",
 		"/home/dev/.cache/ms-playwright/chromium_headless_shell-1200/chrome-linux/headless_shell --user-data-dir=/tmp/playwright_chromiumdev_profile-a1B2c3",
