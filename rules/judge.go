@@ -165,7 +165,7 @@ func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 		case p.PID <= 1 || p.State == "Z":
 		case t.outOfReach(p):
 			foreign++
-		case safe && t.recs[m] != nil:
+		case safe && (t.recs[m] != nil || in.role == RoleHelper): // a browser's renderers are its own
 			r.Safe = append(r.Safe, p.PID)
 		default:
 			// A process that a server started and that we do not know (a build, a shell of the

@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// Which browsers belong to nobody any more, and which only look like it.
+func TestLeftovers(t *testing.T) {
+	const (
+		chrome  = "/opt/google/chrome/chrome --headless --enable-automation --remote-debugging-pipe --user-data-dir=/home/dev/.cache/ms-playwright-mcp/mcp-chrome-1"
+		byPort  = "/opt/google/chrome/chrome --headless --enable-automation --remote-debugging-port=0 --user-data-dir=/tmp/puppeteer_dev_chrome_profile-x"
+		handler = "/opt/google/chrome/chrome_crashpad_handler --monitor-self"
+	)
+	for _, c := range []struct {
+		name            string
+		build           func(h *host)
+		safe, onRequest []int
+	}{
+		{"adopted, nobody drives it", func(h *host) {
+			h.run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed, FD: 3}
+			h.run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
+			h.run(202, 1, time.Hour, handler)
+		}, []int{200, 201}, nil},
+		{"adopted, and somebody drives it", func(h *host) {
+			h.run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, FD: 3}
+		}, nil, nil},
+		{"adopted, and nobody could look who drives it", func(h *host) {
+			h.run(200, 1, time.Hour, chrome).Unreadable = []string{"stdin"}
+		}, nil, []int{200}},
+		{"below its server, with its crash handlers below PID 1", func(h *host) {
+			h.run(150, 100, time.Hour, "claude")
+			h.run(160, 150, time.Hour, "node /x/node_modules/.bin/playwright-mcp")
+			h.run(200, 160, time.Hour, chrome)
+			h.run(201, 1, time.Hour, handler)
+			h.run(202, 1, time.Hour, handler)
+		}, nil, nil},
+		{"below a script", func(h *host) {
+			h.run(150, 100, time.Hour, "node scrape.js")
+			h.run(200, 150, time.Hour, chrome)
+		}, nil, nil},
+		{"adopted, with a debugging port", func(h *host) {
+			p := h.run(200, 1, time.Hour, byPort)
+			p.Stdin, p.Listen = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}
+		}, nil, []int{200}},
+		{"adopted, with a debugging port to which somebody is connected", func(h *host) {
+			p, one := h.run(200, 1, time.Hour, byPort), 1
+			p.Stdin, p.Listen, p.InboundConnections = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}, &one
+		}, nil, nil},
+		{"a person's own browser", func(h *host) {
+			h.run(200, 1, time.Hour, "/opt/google/chrome/chrome")
+			h.run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
+		}, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost()
+			c.build(h)
+			r := Recognise(&h.Snapshot).Judge(Options{})
+			var safe, onRequest []int
+			for _, f := range r.Findings {
+				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
+			}
+			if !slices.Equal(safe, c.safe) || !slices.Equal(onRequest, c.onRequest) {
+				t.Errorf("safe %v, on request %v; want %v and %v: %+v", safe, onRequest, c.safe, c.onRequest, r.Findings)
+			}
+		})
+	}
+}
