@@ -10,6 +10,8 @@ func convention(c *Command) Confidence {
 	switch {
 	case c.Kind == KindImage:
 		return likelyIf(imageName(c.Program))
+	case job(c):
+		return "" // ended halfway it may do real damage
 	case c.Runtime == "java" && modding(c.Program):
 		return "" // "MCP" was Minecraft's Coder Pack first
 	case c.Kind == KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
@@ -38,6 +40,25 @@ func convention(c *Command) Confidence {
 	}
 	return subCommand(c)
 }
+
+// job tells that a program named like a server does one thing and ends, as its name says
+// (mcp-server-migrate) or its first argument (x-mcp import dump.sql).
+func job(c *Command) bool {
+	if len(c.Args) > 0 && jobCommands[c.Args[0]] {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(lastSegment(c.Program), separator) {
+		if jobWords[word] {
+			return true
+		}
+	}
+	return false
+}
+
+var jobWords = set("migrate migration migrations import backup restore seed train benchmark")
+
+var jobCommands = set("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
+	"update upgrade test bench help version --help -h --version -V --up")
 
 func likelyIf(yes bool) Confidence {
 	if yes {

@@ -182,10 +182,11 @@ func (r *Recognised) bystander(node int32) bool {
 
 // followDescent finds servers that no name tells: children of an agent, started by an interpreter,
 // born next to recognised servers; then their copies. Editors are left out, since they start
-// language servers at the same moments and in the same way.
+// language servers at the same moments and in the same way, and so are programs that are only taken
+// for clients.
 func (r *Recognised) followDescent() {
 	for i, rec := range r.recs {
-		if rec == nil || rec.Role != RoleClient || editors[rec.Name] {
+		if rec == nil || rec.Role != RoleClient || rec.By == byRelation || editors[rec.Name] {
 			continue
 		}
 		r.descend(r.forest.children[i])
@@ -210,7 +211,7 @@ func (r *Recognised) descend(siblings []int32) {
 			continue
 		}
 		rec := classify(p, r.snap.Host.OS)
-		if rec.Command.Runtime == "" || rec.Command.Program == "" || len(rec.Command.Launchers) > 0 || !onWire(p) {
+		if rec.Command.Runtime == "" || rec.Command.Program == "" || len(rec.Command.Launchers) > 0 || !onWire(p) || loadIndex().lookalikes[rec.Command.Program] {
 			continue
 		}
 		rec.Role, rec.By, rec.Confidence, rec.Name = RoleServer, byDescent, Possible, rec.Command.Program
