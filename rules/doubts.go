@@ -9,7 +9,8 @@ import (
 // Doubts are the processes of which one more, dearer look would decide something. All are
 // ascending, and empty when nothing is in doubt.
 type Doubts struct {
-	// Holders are PIDs that have no client above them but an open stdin: who holds its other end?
+	// Holders are PIDs that have no client above them: who holds their stdin when it is open, and who
+	// reads what they write when it is not?
 	Holders []int
 
 	// Services are PIDs that would be given up if it were known that no service manager keeps them.
@@ -35,6 +36,9 @@ func (r *Recognised) Doubts() Doubts {
 		l, lost := t.judgeOrphan(in)
 		if !lost {
 			continue
+		}
+		if l.safe && w == dead {
+			d.Holders = append(d.Holders, t.pids(in)...)
 		}
 		if t.unasked(in) || t.snap.Host.Services == nil {
 			d.Services = append(d.Services, t.pids(in)...)

@@ -61,6 +61,7 @@ func findOrphans(t *table) []Finding {
 		}
 	}
 	t.followHolders(gone)
+	t.spareRead(gone)
 	t.takeAlong(gone)
 	t.findContainers(gone)
 
@@ -245,6 +246,30 @@ func (t *table) followHolders(gone map[*instance]lost) {
 			}
 			gone[in] = l
 			grown = true
+		}
+	}
+}
+
+// spareRead doubts of those whose answers somebody reads who is no orphan himself.
+func (t *table) spareRead(gone map[*instance]lost) {
+	for in, l := range gone {
+		out := t.mainProc(in).Stdout
+		if !l.safe || out == nil {
+			continue
+		}
+		for _, pid := range out.Holders {
+			at := t.forest.at(pid)
+			if at != none && t.of[at] == in {
+				continue
+			}
+			if at != none && t.of[at] != nil {
+				if _, lost := gone[t.of[at]]; lost {
+					continue
+				}
+			}
+			l.safe, l.confidence, l.doubt = false, Likely, fmt.Sprintf("pid %d still reads what it writes", pid)
+			gone[in] = l
+			break
 		}
 	}
 }

@@ -166,6 +166,23 @@ func TestStdinDecides(t *testing.T) {
 			onRequest: []int{200}, confidence: Likely, evidence: "somebody still reads",
 		},
 		{
+			name: "adopted and without a stdin, but a living process reads its answers from a pipe",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinPipe, Holders: []int{100}}
+			},
+			onRequest: []int{200}, confidence: Likely, evidence: "pid 100 still reads",
+		},
+		{
+			name: "adopted and without a stdin, and only orphans could read its answers",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinPipe, Holders: []int{200, 201}}
+				h.run(201, 1, time.Hour, "python3 -m mcp_server_git").Stdin = pipe(scan.PeerClosed)
+			},
+			safe: []int{200, 201}, confidence: Certain,
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")

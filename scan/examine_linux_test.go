@@ -255,7 +255,7 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 		deadline := time.Now().Add(10 * time.Second)
 		for {
 			s := takeTable(t)
-			if p := s.find(client.pid); p != nil && p.State == "Z" {
+			if p := s.find(client.pid); p != nil && p.State == "Zl" {
 				Examine(t.Context(), s, []int{server}, patient)
 				Holders(t.Context(), s, []int{server}, patient)
 				if got := s.find(server).Stdin; got.Peer != PeerOpen || !slices.Equal(got.Holders, []int{client.pid}) {
@@ -268,6 +268,37 @@ func TestHoldersWithoutFirstThread(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
+	}
+}
+
+// Who reads what a server writes to a pipe.
+func TestReaders(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	cmd.Stdout = write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill() //nolint:errcheck // it may have ended
+		cmd.Wait()         //nolint:errcheck
+	})
+	write.Close()
+	readers := func() []int {
+		s := takeTable(t)
+		Examine(t.Context(), s, []int{cmd.Process.Pid}, patient)
+		Holders(t.Context(), s, []int{cmd.Process.Pid}, patient)
+		return s.find(cmd.Process.Pid).Stdout.Holders
+	}
+	if got := readers(); !slices.Equal(got, []int{os.Getpid()}) {
+		t.Errorf("read by %v, want %d", got, os.Getpid())
+	}
+	read.Close()
+	if got := readers(); got == nil || len(got) > 0 {
+		t.Errorf("read by %v, want nobody", got)
 	}
 }
 

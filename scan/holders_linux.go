@@ -8,13 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A far is the other end of a wire: a pipe that is held for writing, or a socket.
+// A far is the other end of a wire: a socket, or a pipe that is held for writing, or for reading where
+// the wire is an output.
 type far struct {
-	kind  StdinType
-	inode uint64
+	kind    StdinType
+	inode   uint64
+	reading bool
 }
 
-// holders fills in who holds the other ends of the rows' standard inputs.
+// holders fills in who holds the other ends of the rows' standard inputs, and of those outputs that
+// are pipes, of which the process itself does not tell whether anybody reads them.
 func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	root, err := openRoot(o)
 	if err != nil {
@@ -29,11 +32,18 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		return
 	}
 	defer diag.close()
-	wanted := make(map[far][]*Process)
+	wanted := make(map[far][]*Stdin)
+	marked := make(map[*Process]bool)
+	want := func(p *Process, wire *Stdin, f far) {
+		wanted[f], marked[p] = append(wanted[f], wire), true
+		wire.Holders = []int{}
+	}
 	for _, p := range rows {
 		if f, ok := farEnd(diag, root, p); ok {
-			wanted[f] = append(wanted[f], p)
-			p.Stdin.Holders = []int{}
+			want(p, p.Stdin, f)
+		}
+		if f, ok := readers(root, p); ok {
+			want(p, p.Stdout, f)
 		}
 	}
 	if len(wanted) == 0 {
@@ -59,18 +69,16 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		}
 	}, func(i int, h held) {
 		for _, f := range h.ends {
-			for _, p := range wanted[f] {
-				p.Stdin.Holders = append(p.Stdin.Holders, pids[i])
+			for _, wire := range wanted[f] {
+				wire.Holders = append(wire.Holders, pids[i])
 			}
 		}
 		if p := s.find(pids[i]); h.hidden && (p == nil || !p.kernelThread()) {
 			hidden = true
 		}
 	})
-	for _, ps := range wanted {
-		for _, p := range ps {
-			p.setUnreadable("holders", hidden || len(late) > 0)
-		}
+	for p := range marked {
+		p.setUnreadable("holders", hidden || len(late) > 0)
 	}
 	if len(late) > 0 {
 		s.problem("looking for who holds standard inputs did not end within %v: %d of %d processes were not asked", o.deadline(), len(late), len(pids))
@@ -79,6 +87,9 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 
 // farEnd finds the end of p's wire that others hold.
 func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
+	if p.Stdin == nil || p.Stdin.Peer != PeerOpen {
+		return far{}, false
+	}
 	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
 	if err != nil {
 		return far{}, false
@@ -91,16 +102,34 @@ func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
 	kind, inode := parseEnd(target)
 	switch kind {
 	case StdinPipe:
-		return far{StdinPipe, inode}, true
+		return far{kind: StdinPipe, inode: inode}, true
 	case StdinSocket:
 		u, ok := diag.unixSocket(uint32(inode))
-		return far{StdinSocket, uint64(u.peer)}, ok && u.peer != 0
+		return far{kind: StdinSocket, inode: uint64(u.peer)}, ok && u.peer != 0
 	}
 	return far{}, false
 }
 
+// readers finds the end of p's output pipe that others read.
+func readers(root int, p *Process) (far, bool) {
+	if p.Stdout == nil || p.Stdout.Type != StdinPipe {
+		return far{}, false
+	}
+	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
+	if err != nil {
+		return far{}, false
+	}
+	defer h.close()
+	target, err := h.link("fd/1")
+	if err != nil {
+		return far{}, false
+	}
+	kind, inode := parseEnd(target)
+	return far{kind: kind, inode: inode, reading: true}, kind == StdinPipe
+}
+
 // heldEnds returns the wanted ends that a process holds, each once.
-func heldEnds(root, pid int, buf []byte, wanted map[far][]*Process) ([]far, error) {
+func heldEnds(root, pid int, buf []byte, wanted map[far][]*Stdin) ([]far, error) {
 	h, err := openAny(root, pid, buf)
 	if err != nil {
 		return nil, err
@@ -126,16 +155,22 @@ func heldEnds(root, pid int, buf []byte, wanted map[far][]*Process) ([]far, erro
 			continue // closed meanwhile
 		}
 		kind, inode := parseEnd(target)
-		end := far{kind, inode}
-		if _, ok := wanted[end]; !ok || slices.Contains(ends, end) {
+		in, out := far{kind: kind, inode: inode}, far{kind: kind, inode: inode, reading: true}
+		if wanted[in] == nil && wanted[out] == nil {
 			continue
 		}
+		read, write := false, true // a socket is both, and wanted as one
 		if kind == StdinPipe {
-			if _, write, err := f.mode(fd); err != nil || !write {
+			if read, write, err = f.mode(fd); err != nil {
 				continue
 			}
 		}
-		ends = append(ends, end)
+		if write && wanted[in] != nil && !slices.Contains(ends, in) {
+			ends = append(ends, in)
+		}
+		if read && wanted[out] != nil && !slices.Contains(ends, out) {
+			ends = append(ends, out)
+		}
 	}
 	return ends, nil
 }

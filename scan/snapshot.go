@@ -103,7 +103,8 @@ type Process struct {
 	User string `json:"user,omitempty"`
 	UID  *int   `json:"uid,omitempty"`
 
-	// State is the letter of ps(1): R S D Z T I ...; empty when unknown.
+	// State is the letter of ps(1): R S D Z T I ...; "Zl" when only the first thread has ended and
+	// others go on; empty when unknown.
 	State string `json:"state,omitempty"`
 
 	// TTY is the controlling terminal ("pts/0"), "-" when it has none, empty when unknown.

@@ -14,9 +14,10 @@ type procStat struct {
 	session int
 	ttyNr   int    // the terminal's device number, 0 for none
 	flags   uint32 // PF_* of the kernel's include/linux/sched.h
-	cpu     int64  // utime + stime, in clock ticks
-	start   int64  // clock ticks since boot
-	rss     int64  // resident pages
+	threads int
+	cpu     int64 // utime + stime, in clock ticks
+	start   int64 // clock ticks since boot
+	rss     int64 // resident pages
 }
 
 // ticksPerSecond is USER_HZ, the unit of the times in /proc. The kernel can be built with other
@@ -74,6 +75,8 @@ func parseStat(b []byte) (procStat, error) {
 			st.flags = uint32(n)
 		case 14, 15:
 			st.cpu += n
+		case 20:
+			st.threads = int(n)
 		case 22:
 			st.start = n
 		case 24:

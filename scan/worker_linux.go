@@ -115,6 +115,9 @@ func (w *worker) readStat(dir string, p *Process, n *numbers) error {
 	p.PPID = st.ppid
 	p.Name = w.intern(st.comm)
 	p.State = string(rune(st.state))
+	if st.state == 'Z' && st.threads > 1 {
+		p.State = "Zl" // as ps(1) has it: only the first thread has ended, the others go on
+	}
 	p.PGID = st.pgrp
 	p.SID = st.session
 	p.TTY = ttyName(st.ttyNr)
