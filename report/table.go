@@ -19,6 +19,12 @@ var rightAligned = map[string]bool{"PID": true, "AGE": true, "RSS": true, "SERVE
 
 func (p *printer) table(t table) {
 	widths := make([]int, len(t.head))
+	const widest = 44 // of a column that is not the last: names come from strangers
+	for _, row := range t.rows {
+		for i := range len(row) - 1 {
+			row[i] = cut(row[i], widest)
+		}
+	}
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, c := range row {
 			widths[i] = max(widths[i], lipgloss.Width(c))
@@ -56,7 +62,15 @@ func (p *printer) aligned(row, head []string, widths []int) string {
 func (p *printer) fit(s string, used int) string {
 	const least = 20 // a terminal too narrow for the columns gets long lines, and wraps them itself
 	room := p.o.Width - used
-	if p.o.Width == 0 || room < least || lipgloss.Width(s) <= room {
+	if p.o.Width == 0 || room < least {
+		return s
+	}
+	return cut(s, room)
+}
+
+// cut cuts a text to so many cells.
+func cut(s string, room int) string {
+	if lipgloss.Width(s) <= room {
 		return s
 	}
 	cells := 0

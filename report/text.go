@@ -13,9 +13,10 @@ import (
 
 // Options are how a text is to look.
 type Options struct {
-	Width   int  // of the terminal, in cells; 0 for no terminal: nothing is wrapped or cut to fit
-	Color   bool // whether escape codes may be used
-	Verbose bool // every process of a finding, and every server with the reason why it is kept
+	Width   int    // of the terminal, in cells; 0 for no terminal: nothing is wrapped or cut to fit
+	Color   bool   // whether escape codes may be used
+	Asked   string // what the findings were limited to ("by rule orphan"); empty for all
+	Verbose bool   // every process of a finding, and every server with the reason why it is kept
 }
 
 // Text writes a report for people: what is wrong first, each finding with its evidence, its
@@ -91,12 +92,19 @@ func (p *printer) summary(r *rules.Report) {
 	switch {
 	case len(r.Findings) > 0:
 		p.line(p.headline(r))
+	case r.Parentless:
+		p.line(p.s.warn.Render("Nothing can be told.") + " The table does not say who started whom, so that a leak looks like a server in use.")
+	case p.o.Asked != "":
+		p.line("Nothing was found " + p.o.Asked + "; there may be other findings.")
 	case s.Servers+s.Gateways == 0:
-		p.line(p.s.good.Render("No leaks.") + " No MCP servers are running here.")
+		p.line(p.s.good.Render("No leaks.") + " No MCP server was recognised.")
 	default:
 		p.line(p.s.good.Render("No leaks.") + " Every MCP server that was recognised has an owner, or a reason to be there.")
 	}
-	line := fmt.Sprintf("%s, %s, %s; %s RSS", rules.Count(s.Servers, "server"), rules.Count(s.Gateways, "gateway"), rules.Count(s.Clients, "client"), rules.Bytes(s.RSSBytes))
+	line := fmt.Sprintf("%s, %s, %s", rules.Count(s.Servers, "server"), rules.Count(s.Gateways, "gateway"), rules.Count(s.Clients, "client"))
+	if s.RSSBytes > 0 || s.Servers+s.Gateways == 0 {
+		line += "; " + rules.Bytes(s.RSSBytes) + " RSS"
+	}
 	if s.SwapBytes > 0 {
 		line += ", " + rules.Bytes(s.SwapBytes) + " swap"
 	}

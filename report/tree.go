@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"mcpdoctor/rules"
 )
@@ -52,7 +53,7 @@ func (p *printer) tree(f rules.Finding) {
 					note = ""
 				}
 			}
-			t.row(fmt.Sprint(r.PID), age(r.AgeSeconds, r.Started), rules.Bytes(r.RSSBytes), indent+branch+strings.TrimSpace(r.Command)+note)
+			t.row(fmt.Sprint(r.PID), rowAge(r), rowSize(r), indent+branch+strings.TrimSpace(r.Command)+note)
 			draw(r.PID, indent+next)
 		}
 	}
@@ -65,6 +66,21 @@ func (p *printer) tree(f rules.Finding) {
 	if len(t.rows) > 0 {
 		p.table(t)
 	}
+}
+
+// rowAge and rowSize are "-" for what is not known.
+func rowAge(r rules.Row) string {
+	if r.AgeSeconds == nil {
+		return "-"
+	}
+	return rules.Age(time.Duration(*r.AgeSeconds) * time.Second)
+}
+
+func rowSize(r rules.Row) string {
+	if r.RSSBytes == nil {
+		return "-"
+	}
+	return rules.Bytes(*r.RSSBytes)
 }
 
 func contains(pids []int, pid int) bool {

@@ -9,7 +9,8 @@ import (
 )
 
 // A process that was started by the command of a client's configuration file, word for word, is a
-// server: the strongest sign there is, and the only one of a private script.
+// server: the strongest sign there is, and the only one of a private script. How far this goes is in
+// configured_reach.go.
 
 // byConfigured is how such a process was recognised.
 const byConfigured = "configured"
@@ -26,6 +27,8 @@ type configured struct {
 	// matches are the entries that a node was started by, as indexes into found.Servers: several
 	// when the same command is configured more than once.
 	matches map[int32][]int
+
+	named map[int32]bool // nodes that have the name of an entry
 }
 
 // Folders returns the working directories of the living clients, in which project files may be.
@@ -88,7 +91,7 @@ func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
 	if look == nil {
 		look = func([]int) {}
 	}
-	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}}
+	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}, named: map[int32]bool{}}
 	r.configured = c
 	if len(c.entries) == 0 {
 		return
@@ -127,9 +130,9 @@ func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
 
 // configure decides on one process whose parent has been decided on already.
 func (r *Recognised) configure(node int32) {
-	rec := r.recs[node]
+	c, rec := r.configured, r.recs[node]
 	var matches []match
-	if rec != nil || r.configured.candidates[node] {
+	if rec != nil || c.candidates[node] {
 		matches = r.matching(node, false)
 	}
 	if len(matches) > 0 {
@@ -137,20 +140,24 @@ func (r *Recognised) configure(node int32) {
 		for i, m := range matches {
 			indexes[i] = m.index
 		}
-		r.configured.matches[node] = indexes
+		c.matches[node] = indexes
 		if mayBeNamed(rec) {
 			best := r.ofOwner(node, matches)
-			r.recs[node] = calledAs(r.resolved(node), r.configured.found.Servers[best.index].Name, best.sure)
+			r.call(node, c.found.Servers[best.index].Name, best.sure)
 		}
 		return
 	}
 	// What a configured launcher started is what is configured, under whatever name.
 	up := r.forest.parent[node]
-	if up == none || r.recs[up].role() != RoleLauncher || r.recs[up].By != byConfigured || !mayBeNamed(rec) {
+	if up == none || !c.named[up] || r.recs[up].role() != RoleLauncher || !mayBeNamed(rec) {
 		return
 	}
-	if resolved := r.resolved(node); resolved.Command.Program != "" && r.forest.procs[node].State != "Z" {
-		r.recs[node] = calledAs(resolved, r.recs[up].Name, r.recs[up].Confidence)
+	var sure Confidence
+	if r.recs[up].By == byConfigured {
+		sure = r.recs[up].Confidence
+	}
+	if resolved := r.resolved(node); (rec != nil || sure != "") && resolved.Command.Program != "" && r.forest.procs[node].State != "Z" {
+		r.call(node, r.recs[up].Name, sure)
 	}
 }
 
@@ -168,9 +175,17 @@ func mayBeNamed(rec *Recognition) bool {
 	return rec == nil || rec.Role == RoleServer || rec.Role == RoleLauncher && (rec.Target == RoleServer || rec.Target == "")
 }
 
-// calledAs makes a configured server, or its launcher, of a process.
-func calledAs(rec Recognition, name string, sure Confidence) *Recognition {
-	rec.Name, rec.By, rec.Confidence = name, byConfigured, sure
+// call gives a process the name of a configured server, and makes a server, or its launcher, of it
+// when that is sure to any degree.
+func (r *Recognised) call(node int32, name string, sure Confidence) {
+	rec := r.resolved(node)
+	rec.Name = name
+	r.configured.named[node] = true
+	r.recs[node] = &rec
+	if sure == "" {
+		return
+	}
+	rec.By, rec.Confidence = byConfigured, sure
 	if rec.Role == "" {
 		rec.Role = RoleServer
 		if l := rec.Command.Launchers; len(l) > 0 && !container(l[0]) {
@@ -180,51 +195,40 @@ func calledAs(rec Recognition, name string, sure Confidence) *Recognition {
 	if rec.Command.Program == "" {
 		rec.Command.Program = lower(name) // code on the command line has no name but this one
 	}
-	return &rec
 }
 
-// match is an entry that started a process.
+// match is an entry that a process has the words of.
 type match struct {
-	index int // into found.Servers
-	sure  Confidence
-	words int // how many words of its command were compared
+	index int        // into found.Servers
+	sure  Confidence // empty when only its name is known by it
+	words int        // how many words of its command were compared, and whether its folder is the one
 }
 
 // matching returns the entries that a process was started by: the most exact, and all that are alike.
 // Early asks before the closer look, when the folder that it was started in is not known yet.
 func (r *Recognised) matching(node int32, early bool) []match {
-	p, x := r.forest.procs[node], loadIndex()
-	l := lineOf(p, r.snap.Host.OS)
-	if len(l.words) == 0 {
+	s, ok := r.subject(node)
+	if !ok {
 		return nil
 	}
-	s := subject{p: p, rec: r.recs[node], early: early, windows: r.snap.Host.OS == "windows"}
-	s.setWords(l.words)
-	if x.lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.launchers[s.name] == nil && r.configured.by[key{byName, s.name}] == nil {
-		return nil // the greater part of any table
-	}
-	if up := r.forest.parent[node]; up != none {
-		role := r.recs[up].role()
-		s.direct = role == RoleClient || role == RoleGateway
-	}
-	if s.rec != nil {
-		s.command = s.rec.Command
-	} else {
-		s.command = l.resolve()
-	}
+	s.early = early
 	var best []match
 	for _, i := range r.configured.about(&s) {
 		e := &r.configured.entries[i]
-		m := match{index: e.index}
-		var exact bool
-		if m.words, exact = e.started(&s); m.words == 0 {
+		words, exact := e.started(&s)
+		if words == 0 {
 			continue
 		}
-		m.sure = Likely
-		if exact {
-			m.sure = Certain
+		sure, ok := e.recognises(&s, exact)
+		if sure == Certain && s.client == nil && s.shellLine() && !r.holds(node, e) {
+			sure, ok = "", s.rec != nil
 		}
-		best = append(best, m)
+		if ok {
+			if sameFolder(s.folder, e.folder, s.windows) {
+				words++
+			}
+			best = append(best, match{index: e.index, sure: sure, words: words})
+		}
 	}
 	if len(best) < 2 {
 		return best
@@ -235,7 +239,74 @@ func (r *Recognised) matching(node int32, early bool) []match {
 	return slices.DeleteFunc(best, func(m match) bool { return m.sure != best[0].sure || m.words != best[0].words })
 }
 
-var certainty = map[Confidence]int{Certain: 2, Likely: 1}
+// subject makes a process ready to be compared; false when no entry can have started it.
+func (r *Recognised) subject(node int32) (s subject, ok bool) {
+	p, x := r.forest.procs[node], loadIndex()
+	l := lineOf(p, r.snap.Host.OS)
+	if len(l.words) == 0 {
+		return s, false
+	}
+	s = subject{p: p, rec: r.recs[node], windows: r.snap.Host.OS == "windows"}
+	s.setWords(l.words)
+	if x.lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.launchers[s.name] == nil && r.configured.by[key{byName, s.name}] == nil {
+		return s, false // the greater part of any table
+	}
+	if s.rec != nil {
+		s.command = s.rec.Command
+	} else {
+		s.command = l.resolve()
+	}
+	s.folder = p.CWD
+	if dir := s.command.directory(s.words); dir != "" {
+		s.folder = absolute(dir, s.folder)
+	}
+	r.setOrigin(&s, node)
+	return s, true
+}
+
+var certainty = map[Confidence]int{Certain: 3, Likely: 2, Possible: 1}
+
+// setOrigin finds who started a process. A program that is called a client only for what it started
+// is none here: it may be anything.
+func (r *Recognised) setOrigin(s *subject, node int32) {
+	up := r.forest.parent[node]
+	for up != none && r.recs[up].role() == RoleLauncher {
+		up = r.forest.parent[up]
+	}
+	if up != none {
+		if rec := r.recs[up]; (rec.role() == RoleClient || rec.role() == RoleGateway) && rec.By != byRelation {
+			s.client, s.clientCWD = rec, r.forest.procs[up].CWD
+			return
+		}
+	}
+	s.left = r.left(node)
+	for ; up != none && !s.job; up = r.forest.parent[up] {
+		s.job = otherStarter(r.forest.procs[up])
+	}
+}
+
+// left tells that whoever started a process is gone.
+func (r *Recognised) left(node int32) bool {
+	if up := r.forest.parent[node]; up != none {
+		return r.adopter(up)
+	}
+	l := r.forest.lineage[node]
+	return r.snap.Host.OS == "windows" && (l == missing || l == recycled)
+}
+
+// holds tells that an entry started a process below a shell too: what its line says is no sign, what
+// came of it is.
+func (r *Recognised) holds(node int32, e *entry) bool {
+	return slices.ContainsFunc(r.forest.children[node], func(child int32) bool {
+		s, ok := r.subject(child)
+		if !ok || s.shellLine() {
+			return false
+		}
+		words, exact := e.started(&s)
+		sure, _ := e.recognises(&s, exact)
+		return words > 0 && sure == Certain
+	})
+}
 
 // about returns the entries that may have to do with a process, ascending.
 func (c *configured) about(s *subject) []int {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -12,15 +13,22 @@ import (
 
 // entry is a configured command, ready to be compared with processes.
 type entry struct {
-	index   int
+	index   int // into found.Servers
+	server  *config.Server
 	name    string // of the command, as foldName has it
 	words   []pattern
 	command Command
 	args    []pattern // those of the program, when the command is resolved
 
-	// script is where the program lies when only that tells it from others, as for server.py; nil
-	// when its name or the whole line does. It begins in folder, when that is known.
-	script pattern
+	// path is where the program lies when the entry says so; nil when it does not. It begins in
+	// folder, when that is known: the one that the server is started in.
+	path   pattern
+	folder string
+	cwd    string // the same, when the entry itself has it
+
+	reach  reach
+	lent   bool // its file came with a project, and may be somebody else's work
+	inside bool // it is lent, and its project is a folder like any other: not / or somebody's home
 }
 
 // compileEntries returns the entries that can be told from other commands.
@@ -51,21 +59,23 @@ func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
 		words[i] = w.known(word)
 	}
 	l := line{index: loadIndex(), os: os, words: slices.Clone(words)}
-	e.name, e.command = foldName(words[0]), l.resolve()
+	e.server, e.name, e.command = s, foldName(words[0]), l.resolve()
 	e.words, e.args = w.patterns(words[1:]), w.patterns(e.command.Args)
 	if strings.ContainsAny(e.name, "$%{") || !e.tells(l.index) {
 		return e, false
 	}
-	if e.command.Path != "" && (e.command.Kind == KindScript || !isAbsolute(e.command.Path)) {
-		folder := w.known(s.CWD)
-		if dir := e.command.directory(words); dir != "" {
-			folder = absolute(dir, folder)
-		}
-		if folder == "" {
-			folder = s.Project
-		}
-		e.script = w.pattern(cleanPath(absolute(e.command.Path, folder)))
+	e.cwd = w.known(s.CWD)
+	e.folder = e.cwd
+	if dir := e.command.directory(words); dir != "" {
+		e.folder = absolute(dir, e.folder)
 	}
+	e.folder = cmp.Or(e.folder, s.Project)
+	if p := e.command.Path; p != "" && !specifier(p) && (e.command.Kind != KindPackage || e.command.Runtime != "") {
+		e.path = w.pattern(cleanPath(absolute(p, e.folder)))
+	}
+	e.lent = s.Project != "" && (s.File == "" || within(s.File, s.Project, w.windows))
+	e.inside = e.lent && strings.Trim(cleanPath(s.Project), "/") != "" && !within(home, s.Project, w.windows)
+	e.reach = e.reaches(l.index)
 	return e, true
 }
 
@@ -114,8 +124,8 @@ const (
 
 func (e *entry) keys() []key {
 	keys := append(programKeys(&e.command), key{byName, e.name})
-	if e.script != nil {
-		keys = append(keys, key{byScript, lastSegment(e.script[len(e.script)-1])})
+	if e.path != nil {
+		keys = append(keys, key{byScript, lastSegment(e.path[len(e.path)-1])})
 	}
 	return keys
 }
@@ -167,10 +177,17 @@ type subject struct {
 	runtime *runtime // nil when the first is no interpreter
 	behind  string   // then: the stem of the script behind it
 	command Command
+	folder  string       // that it was started in
 	rec     *Recognition // what it is known as; nil for nobody
-	direct  bool         // a client or gateway started it
-	early   bool         // its working directory has not been looked up yet
+	early   bool         // its working directory and its stdin have not been looked up yet
 	windows bool
+
+	// client is the living client or gateway that started it, with nothing but launchers between
+	// them, and clientCWD where that works; nil when there is none. Without one left tells that
+	// whoever started it is gone, and job that something did which starts programs for others.
+	client    *Recognition
+	clientCWD string
+	left, job bool
 }
 
 func (s *subject) setWords(words []string) {
@@ -181,16 +198,16 @@ func (s *subject) setWords(words []string) {
 	}
 }
 
-// started tells that an entry started a process, by how many words they have in common, and whether
-// these are all that the process has. Zero when it did not.
+// started tells that an entry and a process have the same words, by how many these are, and whether
+// they are all that the process has. Zero when they have not.
 func (e *entry) started(s *subject) (words int, exact bool) {
-	if e.name == s.name {
-		if ok, exact := e.covers(e.words, s.words[1:], s.windows); ok && e.lies(s) {
+	if e.name == s.name && e.lies(s) {
+		if ok, exact := e.covers(e.words, s.words[1:], s.windows); ok {
 			return 1 + len(e.words), exact
 		}
 	}
 	// A script that names its interpreter is seen behind it: node /usr/local/bin/x-mcp --stdio.
-	if s.behind != "" && e.name == s.behind {
+	if s.behind != "" && e.name == s.behind && e.lies(s) {
 		if ok, exact := e.covers(e.words, s.words[2:], s.windows); ok {
 			return 1 + len(e.words), exact
 		}
@@ -216,7 +233,7 @@ func (e *entry) resembles(s *subject) bool {
 		return false // it was started in another way than is configured
 	case a.Runtime != "" && a.Runtime != b.Runtime:
 		return false
-	case e.script != nil:
+	case e.path != nil:
 		return b.Path != "" && e.lies(s)
 	case s.rec != nil && sameProgram(a, b):
 		return true
@@ -244,21 +261,25 @@ func (e *entry) covers(want []pattern, words []string, windows bool) (ok, exact 
 	return exact || !bare, exact
 }
 
-// lies tells that a process's script is the configured one and not another of its name. One that a
+// lies tells that a process's program is the configured one and not another of its name. One that a
 // client started by the same words is; else their folders tell, which may be known for neither.
 func (e *entry) lies(s *subject) bool {
-	if e.script == nil || s.early || s.direct && s.command.Path == e.command.Path {
+	if e.path == nil || s.early || s.client != nil && s.command.Path == e.command.Path {
 		return true
 	}
-	folder := s.p.CWD
-	if dir := s.command.directory(s.words); dir != "" {
-		folder = absolute(dir, folder)
+	here := s.path()
+	if len(e.path) == 1 && isAbsolute(here) && isAbsolute(e.path[0]) {
+		return e.path.fits(cleanPath(here), s.windows)
 	}
-	here := absolute(s.command.Path, folder)
-	if len(e.script) == 1 && isAbsolute(here) && isAbsolute(e.script[0]) {
-		return e.script.fits(cleanPath(here), s.windows)
+	return s.client != nil && (here == "" || lastSegment(here) == lastSegment(e.path[len(e.path)-1]))
+}
+
+// path is where a process's program lies, as far as that is known.
+func (s *subject) path() string {
+	if s.command.Path == "" && s.command.Kind == KindBinary && len(s.command.Launchers) == 0 {
+		return s.p.Exe
 	}
-	return s.direct && lastSegment(here) == lastSegment(e.script[len(e.script)-1])
+	return absolute(s.command.Path, s.folder)
 }
 
 // absolute puts a relative path into a folder, when that is known.
@@ -267,4 +288,17 @@ func absolute(p, folder string) string {
 		return p
 	}
 	return path.Join(cleanPath(folder), cleanPath(p))
+}
+
+// within tells that a path is a folder or lies in it. Both have to be known from the root.
+func within(p, folder string, windows bool) bool {
+	if !isAbsolute(p) || !isAbsolute(folder) {
+		return false
+	}
+	p, folder = path.Clean(cleanPath(p)), path.Clean(cleanPath(folder))
+	if windows {
+		p, folder = strings.ToLower(p), strings.ToLower(folder)
+	}
+	rest, ok := strings.CutPrefix(p, folder)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(folder, "/"))
 }

@@ -28,45 +28,46 @@ func TestConfiguredCommands(t *testing.T) {
 		want    string
 
 		cwd, project, folder string // of the entry, its project, and of the process
-		parent               string // the command of the process's parent; a shell when empty
+		parent               string // the command of the process's parent, a person's shell when empty; what init has is left
 		os                   string
 	}{
 		// Word for word.
-		{entry: "notes-server|--vault|/home/me/notes", process: "notes-server|--vault|/home/me/notes", want: yes},
-		{entry: "notes-server", process: "/usr/local/bin/notes-server", want: yes},
-		{entry: "/opt/notes/bin/notes-server", process: "notes-server", want: yes},
-		{entry: "notes-server|--vault|a", process: "notes-server|--vault|b", want: no},
-		{entry: "notes-server|--vault|a|--read-only", process: "notes-server|--vault|a", want: no},
-		{entry: "notes-server|--vault|a", process: "notes-server|--vault|a|--session|7", want: likely},
-		{entry: "notes-server", process: "notes-server|--help", want: no},
-		{entry: "notes-server --vault a", process: "notes-server|--vault|a", want: yes},
+		{entry: "notes-server|--vault|/home/me/notes", process: "notes-server|--vault|/home/me/notes", parent: "init", want: yes},
+		{entry: "notes-server", process: "/usr/local/bin/notes-server", parent: "claude", want: yes},
+		{entry: "/opt/notes/bin/notes-server", process: "notes-server", parent: "claude", want: yes},
+		{entry: "/opt/notes/bin/notes-server", process: "/opt/notes/bin/notes-server", want: yes},
+		{entry: "notes-server|--vault|a", process: "notes-server|--vault|b", parent: "claude", want: no},
+		{entry: "notes-server|--vault|a|--read-only", process: "notes-server|--vault|a", parent: "claude", want: no},
+		{entry: "notes-server|--vault|a", process: "notes-server|--vault|a|--session|7", parent: "claude", want: likely},
+		{entry: "notes-server", process: "notes-server|--help", parent: "claude", want: no},
+		{entry: "notes-server --vault a", process: "notes-server|--vault|a", parent: "claude", want: yes},
 		{entry: "node|/srv/notes/index.js|--stdio", process: "/usr/bin/node|/srv/notes/index.js|--stdio", want: yes},
 		{entry: "node|/srv/notes/index.js", process: "node|/srv/other/index.js", want: no},
 		{entry: "node|--no-warnings|/srv/notes/index.js", process: "node|--no-warnings|/srv/notes/index.js", want: yes},
-		{entry: "python|-m|notes.server", process: "/usr/bin/python3.12|-m|notes.server", want: yes},
-		{entry: "python|-m|notes.server", process: "python|-m|notes.client", want: no},
-		{entry: "python|-c|from notes import serve; serve()", process: "python|-c|from notes import serve; serve()", want: yes},
-		{entry: "python|-c|from notes import serve; serve()", process: "python|-c|from notes import serve; other()", want: no},
+		{entry: "python|-m|notes.server", process: "/usr/bin/python3.12|-m|notes.server", parent: "claude", want: yes},
+		{entry: "python|-m|notes.server", process: "python|-m|notes.client", parent: "claude", want: no},
+		{entry: "python|-c|from notes import serve; serve()", process: "python|-c|from notes import serve; serve()", parent: "claude", want: yes},
+		{entry: "python|-c|from notes import serve; serve()", process: "python|-c|from notes import serve; other()", parent: "claude", want: no},
 		{entry: "java|-jar|/opt/spring-1.0.0.jar", process: "java|-jar|/opt/spring-1.0.0.jar", want: yes},
 		{entry: "docker|run|-i|--rm|-e|TOKEN|acme/notes", process: "docker|run|-i|--rm|-e|TOKEN|acme/notes", want: yes},
 		{entry: "docker|run|-i|--rm|-v|/a:/data|acme/notes", process: "docker|run|-i|--rm|-v|/b:/data|acme/notes", want: no},
 
 		// A script that names its interpreter; a launcher that rewrites its line; what stays below it.
-		{entry: "notes-server|--stdio", process: "node|/usr/local/bin/notes-server|--stdio", want: yes},
-		{entry: "notes-server|--stdio", process: "/home/me/.venv/bin/python|/home/me/.venv/bin/notes-server|--stdio", want: yes},
+		{entry: "notes-server|--stdio", process: "node|/usr/local/bin/notes-server|--stdio", parent: "init", want: yes},
+		{entry: "notes-server|--stdio", process: "/home/me/.venv/bin/python|/home/me/.venv/bin/notes-server|--stdio", parent: "init", want: yes},
 		{entry: "npx|-y|notes-tool|a", process: "npm exec notes-tool a", want: yes},
 		{entry: "npx|-y|notes-tool@latest|a b", process: "npm exec notes-tool@latest a b", want: yes},
 		{entry: "npx|-y|notes-tool|a", process: "node|/usr/bin/npx|-y|notes-tool|a", want: yes},
 		{entry: "npx|-y|notes-tool|a", process: "npm exec notes-tool b", want: no},
 		{entry: "npx|-y|@acme/notes|a", process: "node|/home/me/.npm/_npx/0f/node_modules/.bin/notes|a", want: yes},
-		{entry: "npx|-y|notes-tool|a", process: "sh|-c|notes-tool a", want: yes},
+		{entry: "npx|-y|notes-tool|a", process: "sh|-c|notes-tool a", parent: "claude", want: yes},
 		{entry: "uvx|notes-tool|a", process: "uv|tool|uvx|notes-tool|a", want: yes},
 		{entry: "uvx|--from|git+https://example.com/notes|notes-tool|a", process: "/home/me/.cache/uv/archive-v0/x/bin/python|/home/me/.cache/uv/archive-v0/x/bin/notes-tool|a", want: yes},
 		{entry: "uv|--directory|/srv/notes|run|server.py", process: "uv|--directory|/srv/notes|run|server.py", want: yes},
 		{entry: "uv|--directory|/srv/notes|run|server.py", process: "/srv/notes/.venv/bin/python3|server.py", folder: "/srv/notes", want: yes},
 		{entry: "uv|--directory|/srv/notes|run|server.py", process: "/srv/notes/.venv/bin/python3|server.py", folder: "/srv/shop", want: no},
 		{entry: "python|server.py|--directory|/srv/notes", process: "python|server.py|--directory|/srv/notes", folder: "/srv/shop", want: no},
-		{entry: "cmd|/c|npx|-y|notes-tool", process: `cmd.exe|/c|npx|-y|notes-tool`, os: "windows", want: yes},
+		{entry: "cmd|/c|npx|-y|notes-tool", process: `cmd.exe|/c|npx|-y|notes-tool`, parent: "claude", os: "windows", want: yes},
 		{entry: `C:\Tools\notes.exe|--data|C:\Data`, process: `c:\tools\Notes.exe|--data|c:/data`, os: "windows", want: yes},
 
 		// A name that is somebody else's as well.
@@ -95,10 +96,10 @@ func TestConfiguredCommands(t *testing.T) {
 		{entry: "node|${CLAUDE_PLUGIN_ROOT}/index.js", process: "node|/etc/clients/index.js", want: yes},
 		{entry: "node|${SOMEWHERE}/index.js", process: "node|/srv/notes/index.js", want: no},
 		{entry: "node|${SOMEWHERE}/index.js", process: "node|/srv/notes/index.js", parent: "claude", want: yes},
-		{entry: "notes-server|--token|${env:TOKEN}", process: "notes-server|--token|abc", want: yes},
-		{entry: "notes-server|--token=${input:token}|x", process: "notes-server|--token=abc|x", want: yes},
-		{entry: "notes-server|--token|$TOKEN", process: "notes-server|--other|abc", want: no},
-		{entry: "notes-server|%DATA%\\x", process: `notes-server.exe|C:\Data\x`, os: "windows", want: yes},
+		{entry: "notes-server|--token|${env:TOKEN}", process: "notes-server|--token|abc", parent: "init", want: yes},
+		{entry: "notes-server|--token=${input:token}|x", process: "notes-server|--token=abc|x", parent: "init", want: yes},
+		{entry: "notes-server|--token|$TOKEN", process: "notes-server|--other|abc", parent: "claude", want: no},
+		{entry: "notes-server|%DATA%\\x", process: `notes-server.exe|C:\Data\x`, parent: "claude", os: "windows", want: yes},
 
 		// What says nothing: an interpreter, a launcher or an everyday tool alone.
 		{entry: "node", process: "node", want: no},
@@ -160,7 +161,7 @@ func TestConfiguredChain(t *testing.T) {
 	seen.Configure(config.Found{Servers: []config.Server{
 		{Client: "Cursor", Name: "theirs", Command: "npx", Args: []string{"-y", "@acme/desk", "a"}},
 		{Client: "Claude Code", Name: "desk", Command: "npx", Args: []string{"-y", "@acme/desk", "a"}},
-		{Client: "Claude Code", Name: "app", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"},
+		{Client: "Claude Code", Name: "app", File: "/home/me/.claude.json", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"},
 	}}, func(pids []int) { looked = append(looked, pids) })
 	r := seen.Judge(rules.Options{})
 	got := map[string][][]int{}

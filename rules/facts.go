@@ -147,7 +147,10 @@ func (t *table) youngest(ins []*instance) time.Duration {
 			least = age
 		}
 	}
-	return max(least, 0)
+	if least < 0 {
+		return reapAges[0].least // no age is known, so that the usual limit is as good as any
+	}
+	return least
 }
 
 // reapLine is the command that ends what a finding gave up. The age is a round one that all the
@@ -168,10 +171,11 @@ func reapLine(rule *Rule, youngest time.Duration, named bool) string {
 }
 
 // killLine is the plain command that ends the working process of each instance, after which its
-// launchers end by themselves; nothing when there are too many for a line.
+// launchers end by themselves; nothing when there are too many for a line, or when
+// the PIDs are not those of this moment.
 func (t *table) killLine(ins []*instance) []string {
 	const most = 40
-	if len(ins) > most {
+	if len(ins) > most || t.Replayed {
 		return nil
 	}
 	line := "kill"

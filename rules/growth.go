@@ -79,6 +79,27 @@ func findGrowth(t *table) []Finding {
 	return out
 }
 
+// incomparable says why a baseline tells nothing; "" when it does, or none was given.
+func (t *table) incomparable() string {
+	if t.Baseline == nil {
+		return ""
+	}
+	between := t.now.Sub(t.Baseline.Taken)
+	if between < growthBetween {
+		return fmt.Sprintf("the baseline was taken %s before: growth is told from %s on", Age(max(0, between)), Age(growthBetween))
+	}
+	before := map[scan.ID]bool{}
+	for i := range t.Baseline.Processes {
+		before[t.Baseline.Processes[i].ID()] = true
+	}
+	for _, in := range t.instances {
+		if p := t.mainProc(in); in.role != RoleClient && p.Start != 0 && before[p.ID()] {
+			return ""
+		}
+	}
+	return "no server of the baseline is still running, so that no growth can be told: it is of another machine, or without exact starts (text of ps)"
+}
+
 // grown compares an instance with itself at the first look.
 func (t *table) grown(in *instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
 	if between < growthBetween {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"mcpdoctor/scan"
@@ -186,6 +187,10 @@ func (t *table) name(in *instance) {
 	// identity is always that of the main process.
 	if in.name == "" {
 		in.name = in.rec.Command.Program
+	}
+	const longest = 60 // a name stands in titles and columns, and anybody may give one
+	if len(in.name) > longest {
+		in.name = strings.ToValidUTF8(in.name[:longest], "") + "..."
 	}
 }
 

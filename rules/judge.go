@@ -23,6 +23,10 @@ type Options struct {
 	// OlderThan leaves out subjects that are younger, or whose age is not known.
 	OlderThan time.Duration
 
+	// Replayed tells that the table is not that of this moment on this machine, so that no command
+	// may name its PIDs.
+	Replayed bool
+
 	// Settled are processes whose stdin was found dead by an earlier look already, several seconds
 	// ago: they are not just shutting down. See [Doubts].
 	Settled map[scan.ID]bool
@@ -44,6 +48,15 @@ func (r *Recognised) Judge(o Options) *Report {
 		}
 	}
 	slices.SortStableFunc(out.Findings, worseFirst)
+	if missing := t.incomparable(); missing != "" {
+		out.Problems = append(out.Problems, missing)
+	}
+	out.Parentless = t.parentless()
+	for _, in := range t.instances {
+		if rule := Lookup(in.because); rule != nil { // taken by a rule whose finding was not asked for
+			in.because += ": " + rule.Title
+		}
+	}
 	for _, in := range t.instances {
 		switch in.role {
 		case RoleServer:
@@ -184,9 +197,10 @@ func (t *table) outOfReach(p *scan.Process) bool {
 
 func (t *table) row(in *instance, node int32) Row {
 	p, rec := t.proc(node), t.recs[node]
-	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSS(), Server: in.name}
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSSBytes, Server: in.name}
 	if !p.Started.IsZero() {
-		row.AgeSeconds = int64(max(0, t.now.Sub(p.Started)).Seconds())
+		age := int64(max(0, t.now.Sub(p.Started)).Seconds())
+		row.AgeSeconds = &age
 	}
 	switch {
 	case p.State == "Z":
@@ -210,6 +224,17 @@ func commandLine(p *scan.Process) string {
 		return p.Cmdline
 	}
 	return "[" + p.Name + "]"
+}
+
+// parentless tells that the table does not say who started whom, as that of `ps aux`.
+func (t *table) parentless() bool {
+	untoldOnes := 0
+	for _, l := range t.forest.lineage {
+		if l == untold {
+			untoldOnes++
+		}
+	}
+	return untoldOnes > 0 && untoldOnes*2 >= len(t.forest.lineage)
 }
 
 // take marks instances as explained by a rule, so that no later one takes them for something else,

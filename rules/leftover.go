@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -46,6 +47,8 @@ func findLeftovers(t *table) []Finding {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
 		} else if in.rec.Confidence == Possible {
 			doubt = "its command line does not prove that an MCP server started it"
+		} else if s := t.lonely(in); s != nil {
+			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, t.mainProc(s).PID)
 		} else if w == refused {
 			doubt = "who drives it could not be seen"
 		} else if t.snap.Host.Services == nil && w < weak {
@@ -65,6 +68,26 @@ func findLeftovers(t *table) []Finding {
 		out = append(out, t.leftovers(key, group, doubt))
 	}
 	return out
+}
+
+// lonely returns a living server that drives browsers of the kind of this one and has none of its
+// own; nil when there is none.
+func (t *table) lonely(browser *instance) *instance {
+	dir := profile(browser.rec.Command)
+	for _, kind := range []string{"playwright", "puppeteer", "devtools"} {
+		if !strings.Contains(dir, kind) {
+			continue
+		}
+		for _, s := range t.with(RoleServer) {
+			if s.verdict != "" || !strings.Contains(s.name, kind) {
+				continue
+			}
+			if !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
+				return s
+			}
+		}
+	}
+	return nil
 }
 
 func hasPort(listen []string) bool {

@@ -145,10 +145,10 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 }
 
 // weigh lowers what is said of an instance by how surely it was recognised: what is only possibly a
-// server is never given up unasked. A name that speaks of MCP is enough when the stdin is dead, as
-// that of a server is and that of a program which takes no requests is not.
+// server is never given up unasked. A name of its own that speaks of MCP is enough when the stdin is
+// dead, as that of a server is and that of a program which takes no requests is not.
 func (t *table) weigh(l *lost) {
-	if l.in.rec.Confidence != Possible || l.in.rec.By == byConvention && l.proof != "" {
+	if l.in.rec.Confidence != Possible || l.in.rec.By == byConvention && l.proof != "" && !l.in.rec.Command.folder {
 		return
 	}
 	l.confidence, l.safe = Possible, false

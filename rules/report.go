@@ -35,6 +35,10 @@ type Report struct {
 
 	// Problems are sentences about what could not be seen.
 	Problems []string `json:"problems"`
+
+	// Parentless tells that the source does not say who started whom, so that it cannot be told
+	// what leaked.
+	Parentless bool `json:"parentless,omitempty"`
 }
 
 // Tool is the program that wrote the report. It is filled in by the command.
@@ -138,11 +142,11 @@ type Row struct {
 	PID        int       `json:"pid"`
 	PPID       int       `json:"ppid"`
 	Started    time.Time `json:"started,omitzero"`
-	AgeSeconds int64     `json:"age_seconds"` // 0 when the start is not known
-	Role       string    `json:"role"`        // client, gateway, launcher, server, helper, zombie; empty for others
-	Server     string    `json:"server"`      // what server it belongs to, empty when none
+	AgeSeconds *int64    `json:"age_seconds,omitempty"` // absent when the start is not known
+	Role       string    `json:"role"`                  // client, gateway, launcher, server, helper, zombie; empty for others
+	Server     string    `json:"server"`                // what server it belongs to, empty when none
 	Command    string    `json:"command"`
-	RSSBytes   int64     `json:"rss_bytes"`
+	RSSBytes   *int64    `json:"rss_bytes,omitempty"` // absent when it is not known
 }
 
 // Reap is what a finding gives up. Both lists are ascending and have no PID in common.

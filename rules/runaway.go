@@ -1,6 +1,9 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 var runawayParent = Rule{
 	ID:       "runaway-parent",
@@ -41,6 +44,10 @@ func findRunaways(t *table) []Finding {
 			continue
 		}
 		all := t.ownedServers(parent)
+		if parent.role == RoleGateway {
+			// What a gateway has just started may be for requests: see spawn-per-request.
+			all = slices.DeleteFunc(all, func(in *instance) bool { age, ok := t.age(in); return ok && age < sessionIdle })
+		}
 		n := kinds(all)
 		var copies []*instance
 		worst := ""

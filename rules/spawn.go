@@ -40,6 +40,9 @@ const (
 	// inFlight is how old a server may be that is still at work on its one request.
 	inFlight = 30 * time.Second
 
+	// answered is the same where no connection is open, so that nobody waits for an answer.
+	answered = 5 * time.Second
+
 	// sessionIdle is how old the servers of sessions have to be before their number is suspicious.
 	sessionIdle = 10 * time.Minute
 )
@@ -145,6 +148,10 @@ func (t *table) ownedServers(owner *instance) []*instance {
 
 func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
 	m := t.modeOf(gateway)
+	open, counted := t.inbound(gateway)
+	if m.proved == inFlight && counted && open == 0 {
+		m.idle, m.proved = answered, answered // who waits for an answer has a connection
+	}
 	var idle, old []*instance
 	for _, in := range copies {
 		age, ok := t.age(in)
@@ -158,7 +165,6 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	// As many servers as there are open connections may be at work, and nothing tells which. Only
 	// age does: where a server is for one request, ten minutes are more than a client waits for.
-	open, counted := t.inbound(gateway)
 	excess := max(len(idle)-open, len(old))
 	if !m.perRequest {
 		excess = min(len(idle), len(copies)-open)

@@ -33,7 +33,8 @@ func TestGatewayModes(t *testing.T) {
 		safe, onRequest []int
 	}{
 		{"stateless, before 4", super + " --outputTransport streamableHttp", "3.4.3", seconds(120, 90, 60, 1), 0, []int{201, 202, 203}, nil},
-		{"the same, all at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 0, nil, nil},
+		{"the same, all at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 5, nil, nil},
+		{"the same, just answered: nobody waits", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 0, []int{201, 202, 203, 204}, nil},
 		{"the same, two left and many at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(3000, 2000, 20, 15, 10, 1), 4, []int{201, 202}, nil},
 		{"the same, one is slow, and nothing tells which", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 60, 59, 58, 57, 1), 1, nil, []int{201, 202, 203, 204, 205}},
 		{"the same, as many may be at work as there are", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 190, 180, 60), 3, nil, nil},

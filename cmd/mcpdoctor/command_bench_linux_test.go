@@ -105,13 +105,16 @@ func measure(b *testing.B, template *exec.Cmd) cost {
 	b.Helper()
 	c := exec.Command(template.Path, template.Args[1:]...)
 	c.Env = template.Env
-	var out bytes.Buffer
-	c.Stdout = &out
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
 	begin := time.Now()
 	if err := c.Run(); err != nil && c.ProcessState.ExitCode() > 1 {
 		b.Fatalf("%s: %v", strings.Join(c.Args, " "), err)
 	}
 	wall := time.Since(begin)
+	if strings.Contains(errs.String(), "looking again") {
+		b.Fatal("there are leaks on this machine that are looked at twice: end them first, or what is measured is the time between")
+	}
 	usage := c.ProcessState.SysUsage().(*syscall.Rusage)
 	return cost{wall, c.ProcessState.UserTime() + c.ProcessState.SystemTime(), usage.Maxrss << 10}
 }

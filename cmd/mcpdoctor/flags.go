@@ -29,6 +29,26 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
+// fileName is a flag that takes the name of a file. An empty one is a variable of a script that was
+// not set, and must not mean that the flag was not given.
+type fileName struct{ name *string }
+
+func (f *fileName) String() string {
+	if f.name == nil {
+		return ""
+	}
+	return *f.name
+}
+func (f *fileName) Type() string { return "file" }
+
+func (f *fileName) Set(name string) error {
+	if name == "" {
+		return fmt.Errorf("it is the name of a file")
+	}
+	*f.name = name
+	return nil
+}
+
 // span is a flag that takes a length of time as people write it: 90s, 10m, 1h30m, 2d.
 type span struct{ time.Duration }
 

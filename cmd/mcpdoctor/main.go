@@ -22,10 +22,22 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	code := run(ctx, os.Args[1:], system())
-	stop()
-	os.Exit(code)
+	w := system()
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, os.Args[1:], w) }()
+	select {
+	case code := <-done:
+		stop()
+		os.Exit(code)
+	case <-ctx.Done():
+	}
+	// It may wait for a file that does not answer (a pipe, a terminal), which nothing can end.
+	select {
+	case <-done:
+	case <-time.After(200 * time.Millisecond):
+	}
+	w.say(&problem{what: "interrupted", hint: "nothing was ended or changed"})
+	os.Exit(exitTrouble)
 }
 
 // system is the world as the operating system has it.

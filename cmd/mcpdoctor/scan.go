@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,8 +43,8 @@ func newScan(w *world) *cobra.Command {
 	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
 	f := c.Flags()
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.StringVar(&o.from, "from", "", "judge a saved snapshot, or the text of ps, from this `file` (- for stdin)")
-	f.StringVar(&o.baseline, "baseline", "", "compare with an earlier snapshot from this `file`")
+	f.Var(&fileName{&o.from}, "from", "judge a saved snapshot, or the text of ps, from this `file` (- for stdin)")
+	f.Var(&fileName{&o.baseline}, "baseline", "compare with an earlier snapshot from this `file`")
 	f.Var(&o.rules, "rule", "print only the findings of this rule (may be repeated)")
 	f.Var(&o.failOn, "fail-on", "the least severity for exit code 1")
 	f.Var(&o.olderThan, "older-than", "leave out what is younger, as reap does")
@@ -58,7 +59,10 @@ func newScan(w *world) *cobra.Command {
 }
 
 func (o *scanOptions) run(ctx context.Context, w *world) error {
-	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration}
+	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration, Replayed: o.from != ""}
+	if o.from == "-" && o.baseline == "-" {
+		return &problem{what: "--from and --baseline cannot both be stdin", hint: "save one of them to a file"}
+	}
 	if o.baseline != "" {
 		var err error
 		if judge.Baseline, err = w.read(o.baseline); err != nil {
@@ -84,7 +88,7 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	if o.json {
 		err = report.JSON(w.out, r)
 	} else {
-		err = report.Text(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Verbose: o.verbose || o.all})
+		err = report.Text(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Asked: o.asked(), Verbose: o.verbose || o.all})
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
@@ -93,6 +97,18 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 		return errFound
 	}
 	return nil
+}
+
+// asked says what the findings were limited to; empty for all.
+func (o *scanOptions) asked() string {
+	var limits []string
+	if len(o.rules.ids) > 0 {
+		limits = append(limits, "by "+strings.Join(o.rules.ids, " or "))
+	}
+	if o.olderThan.Duration > 0 {
+		limits = append(limits, "that is older than "+rules.Age(o.olderThan.Duration))
+	}
+	return strings.Join(limits, " ")
 }
 
 // fails tells that something was found that is at least as severe as asked for.

@@ -25,7 +25,7 @@ func newSnapshot(w *world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if out == "" {
+		if out == "" || out == "-" {
 			return report.Snapshot(w.out, snap)
 		}
 		// Readable by its owner only: command lines tell a lot even without their secrets.
@@ -40,6 +40,6 @@ func newSnapshot(w *world) *cobra.Command {
 		return f.Close()
 	})
 	c.Flags().BoolVar(&pss, "pss", false, "read the memory without what is shared, which is slow for large processes")
-	c.Flags().StringVar(&out, "out", "", "write to this `file` instead of stdout")
+	c.Flags().Var(&fileName{&out}, "out", "write to this `file` instead of stdout")
 	return c
 }

@@ -36,6 +36,9 @@ type Server struct {
 	CWD string // where it is started; empty when the entry does not say
 	URL string // empty for one that is started
 
+	// Named tells that the file is none of its user's own, but one that a command line names.
+	Named bool
+
 	// Disabled tells that the entry says that it is not to be used.
 	Disabled bool
 }
@@ -78,6 +81,8 @@ type Place struct {
 	// whole file is meant.
 	Reason string `json:"reason,omitempty"`
 	Line   int    `json:"line,omitempty"`
+
+	named bool // by a command line
 }
 
 // Found is what all places hold. It is empty when there are no configuration files.
@@ -159,7 +164,7 @@ func read(ctx context.Context, o Options) Found {
 	}
 	for _, n := range o.Named {
 		if filepath.IsAbs(n.Path) {
-			r.file(Place{Client: n.Client, Path: n.Path}, namedKeys)
+			r.file(Place{Client: n.Client, Path: n.Path, named: true}, namedKeys)
 		}
 	}
 	for _, f := range o.Folders[:min(len(o.Folders), maxFolders)] {

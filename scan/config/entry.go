@@ -42,7 +42,7 @@ func (r *reader) below(at Place, v any, keys []string) (n int) {
 func (r *reader) list(at Place, v any) (n int) {
 	add := func(name string, v any) {
 		if s, ok := server(v); ok && name != "" {
-			s.Client, s.Name, s.File, s.Project = at.Client, name, at.Path, at.Project
+			s.Client, s.Name, s.File, s.Project, s.Named = at.Client, name, at.Path, at.Project, at.named
 			r.found.Servers = append(r.found.Servers, s)
 			n++
 		}
