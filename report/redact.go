@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -27,28 +28,48 @@ func RedactArgs(args []string) []string {
 		return nil
 	}
 	out := make([]string, len(args))
+	hide := false // the element before said that this one is a secret
 	for i, a := range args {
-		before := ""
-		if i > 0 {
-			before = args[i-1]
-		}
+		name, _, assigned := strings.Cut(a, "=")
 		switch {
-		case strings.HasPrefix(a, "-") || !secretOption(before), shortSecret(before) && plainValue(a):
-			out[i] = Redact(a)
-		default:
+		case hide && scheme(a): // Authorization: Bearer x
+			out[i] = a
+			continue
+		case hide && !strings.HasPrefix(a, "-"):
 			out[i] = hideValue(a)
+		case i > 0 && shortSecret(args[i-1]) && !strings.HasPrefix(a, "-") && !plainValue(a):
+			out[i] = redacted
+		case i > 0 && loginOption[args[i-1]] && strings.Contains(a, ":"):
+			user, _, _ := strings.Cut(a, ":")
+			out[i] = user + ":" + redacted
+		case assigned && !strings.ContainsAny(name, " /:") && secretName(strings.TrimLeft(name, "-")):
+			_, value, _ := strings.Cut(a, "=")
+			out[i] = name + "=" + hideValue(value) // all of it, with the spaces that it may have
+		default:
+			out[i] = Redact(a)
 		}
+		hide = secretOption(a)
 	}
 	return out
 }
 
 // secretOption tells that an argument is an option whose value comes next and is a secret.
 func secretOption(a string) bool {
-	if shortSecret(a) {
+	name, header := strings.CutSuffix(a, ":") // Authorization: x, as two arguments
+	return (header || strings.HasPrefix(a, "-")) && !strings.ContainsAny(name, "= :") && secretName(strings.TrimLeft(name, "-"))
+}
+
+// scheme tells the word that stands before the secret in an Authorization header.
+func scheme(s string) bool {
+	switch strings.ToLower(s) {
+	case "bearer", "basic", "token", "digest", "apikey":
 		return true
 	}
-	return strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "= :") && secretName(strings.TrimLeft(a, "-"))
+	return false
 }
+
+// loginOption are options that take user:password.
+var loginOption = map[string]bool{"-u": true, "--user": true, "--basic": true, "--userpass": true, "--proxy-user": true}
 
 // hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}.
 func hideValue(v string) string {
@@ -74,7 +95,11 @@ var secretWords = map[string]bool{
 	"credentials": true, "apikey": true, "authorization": true, "auth": true, "bearer": true, "cookie": true, "pat": true, "jwt": true,
 	"signature": true, "sig": true, "sas": true, "dsn": true, "accesskey": true, "privatekey": true, "secretkey": true, "authtoken": true,
 	"accesstoken": true, "refreshtoken": true, "clientsecret": true, "tokens": true, "secrets": true, "webhook": true,
+	"pw": true, "pws": true, "creds": true, "cred": true, "otp": true, "mnemonic": true, "passcode": true, "pin": true,
 }
+
+// secretEndings make a secret of a word that is written as one: PGPASSWORD, GHTOKEN, openaikey.
+var secretEndings = []string{"password", "passwd", "passphrase", "token", "secret", "apikey", "credentials"}
 
 // plainKeys are what a key is of when it is no secret: the column of a table, a half of a pair that
 // is meant to be known, a place, a stroke.
@@ -87,6 +112,7 @@ var plainKeys = map[string]bool{
 var notSecret = map[string]bool{
 	"auth-mode": true, "auth-type": true, "auth-method": true, "auth-server": true, "auth-url": true, "token-url": true, "max-tokens": true,
 	"oauth-port": true, "token-limit": true, "auth-port": true, "auth-timeout": true, "no-auth": true, "key-file": true,
+	"token-file": true, "password-file": true, "secret-file": true, "passwd-file": true, "auth-file": true, "session-timeout": true,
 }
 
 // secretName tells that the value of something with this name is a secret.
@@ -96,7 +122,7 @@ func secretName(name string) bool {
 		return false
 	}
 	for i, w := range words {
-		if secretWords[w] {
+		if secretWords[w] || slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(w, end) }) {
 			return true
 		}
 		last := i == len(words)-1
@@ -169,6 +195,15 @@ type redactor struct {
 func (r *redactor) run() {
 	in := r.in
 	for i := 0; i < len(in); {
+		if strings.HasPrefix(in[i:], "-----BEGIN ") { // a key in PEM
+			end := strings.Index(in[i+1:], "-----END ")
+			if end < 0 {
+				end = len(in) - i - 1
+			}
+			r.out.WriteString(redacted)
+			i += 1 + end
+			continue
+		}
 		if !nameByte(in[i]) {
 			r.out.WriteByte(in[i])
 			i++
@@ -186,6 +221,15 @@ func (r *redactor) run() {
 		case joined == "://":
 			r.out.WriteString(word)
 			i = r.url(end)
+			continue
+		case r.login(i, end) > 0: // user:password@host, without a scheme
+			r.out.WriteString(word + ":" + redacted)
+			i = r.login(i, end)
+			continue
+		case option && loginOption[word] && joined == " " && strings.Contains(r.word(value), ":"):
+			user, _, _ := strings.Cut(r.word(value), ":")
+			r.out.WriteString(in[i:value] + user + ":" + redacted)
+			i = value + len(r.word(value))
 			continue
 		case joined == " " && shortSecret(word) && !plainValue(r.word(value)):
 			r.out.WriteString(in[i:value])
@@ -244,6 +288,21 @@ func (r *redactor) valueAfter(at int, option bool) (start int, joined string) {
 	return -1, ""
 }
 
+// login returns where the password ends in "user:password@", when the name that ends at "end" is such
+// a user; else 0.
+func (r *redactor) login(begin, end int) int {
+	if end >= len(r.in) || r.in[end] != ':' || begin > 0 && r.in[begin-1] != ' ' && r.in[begin-1] != '=' && r.in[begin-1] != '\'' && r.in[begin-1] != '"' {
+		return 0
+	}
+	rest := r.word(end + 1)
+	at := strings.LastIndexByte(rest, '@')
+	const drive = 1 // C:\\Users\\x\\node_modules\\@scope
+	if at <= 0 || end-begin == drive || strings.ContainsAny(rest[:at], `/\`) {
+		return 0
+	}
+	return end + 1 + at
+}
+
 // word returns the word that begins at "at".
 func (r *redactor) word(at int) string {
 	end := at
@@ -269,11 +328,17 @@ func (r *redactor) hide(at int, joined string) int {
 			}
 		}
 	}
+	r.out.WriteString(redacted)
+	if quote := in[at-1]; quote == '\'' || quote == '"' { // all up to the quote that closes
+		if i := strings.IndexByte(in[at:], quote); i >= 0 {
+			return at + len(strings.TrimRight(in[at:at+i], `\`))
+		}
+		return len(in)
+	}
 	end := at
 	for end < len(in) && !strings.ContainsRune(" \"'&,;\n\t\\", rune(in[end])) {
 		end++
 	}
-	r.out.WriteString(redacted)
 	return end
 }
 
@@ -297,11 +362,58 @@ func (r *redactor) url(at int) int {
 		r.out.WriteString(user + ":" + redacted + "@")
 		return at + i + 1
 	}
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 && tokenForm(authority[:i]) {
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 { // a name or a token
 		r.out.WriteString(redacted + "@")
-		return at + i + 1
+		at += i + 1
+	}
+	r.out.WriteString(in[at:end])
+	return r.path(end, word)
+}
+
+// path writes what follows the host of a URL up to "word", without the segments and the values of
+// its query that look like keys: hooks.example/services/T0/B0/abc123def456, ?code=...
+func (r *redactor) path(at, word int) int {
+	in := r.in
+	query := false
+	for at < word {
+		end := at
+		for end < word && !strings.ContainsRune("/?#&=", rune(in[end])) {
+			end++
+		}
+		part := in[at:end]
+		name := at > 0 && end < word && in[end] == '='
+		switch {
+		case name: // of a value of the query
+			r.out.WriteString(part)
+		case tokenForm(part), mixed(part, 20), query && at > 0 && in[at-1] == '=' && (mixed(part, 8) || r.secretBefore(at)):
+			r.out.WriteString(redacted)
+		default:
+			r.out.WriteString(part)
+		}
+		if end < word {
+			query = query || in[end] == '?'
+			r.out.WriteByte(in[end])
+			end++
+		}
+		at = end
 	}
 	return at
+}
+
+// secretBefore tells that the name in front of the "=" before "at" is that of a secret.
+func (r *redactor) secretBefore(at int) bool {
+	begin := at - 1
+	for begin > 0 && nameByte(r.in[begin-1]) {
+		begin--
+	}
+	return secretName(r.in[begin:at-1]) || r.in[begin:at-1] == "code"
+}
+
+// mixed tells that a word of at least so many bytes has letters and digits, as keys have and the
+// words of a path seldom.
+func mixed(w string, least int) bool {
+	n := digits(w)
+	return len(w) >= least && n >= 2 && n < len(w) && strings.Trim(w, "0123456789.") != "" && !strings.Contains(w, "-")
 }
 
 func nameByte(c byte) bool { return tokenByte(c) || c == '.' }

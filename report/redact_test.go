@@ -31,6 +31,10 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		"--password hunter2", "--db-password hunter2", "--client-secret=hunter2", "--auth-token hunter2",
 		"SLACK_BOT_TOKEN=hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "NOTION_KEY=hunter2",
 		"x --tavily-key hunter2", "x --openaiKey hunter2", "x --brave-key=hunter2", "x -k hunter2", "mysql -u root -p hunter2 db",
+		"docker run -e PGPASSWORD=hunter2 img", "sh -c 'DB_PW=hunter2 node x'", "x --password='one hunter2'", `x --db-password "one hunter2" y`,
+		"https://hunter2@github.com/x", "https://x.example/mcp?code=hunter2", "root:hunter2@tcp(h:3306)/x", "x --user u:hunter2", "x -u u:hunter2",
+		"x --basic u:hunter2", "x --service-role-key hunter2", "x -DapiKey=hunter2", "x --creds=hunter2", `x --headers '{"X-Foo-Key":"hunter2"}'`,
+		"x --otp hunter2", "x -----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----",
 		"Cookie: hunter2", "authorization: basic hunter2", "AUTHORIZATION=hunter2",
 	} {
 		if got := Redact(s); strings.Contains(got, "hunter2") || !strings.Contains(got, redacted) {
@@ -42,7 +46,7 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		"AKIAIOSFODNN7EXAMPLE", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc123DEF456", "github_pat_11ABCDEFG0abcdefghij_klmnop",
 		"AIzaSyA1234567890abcdefghijklmnopqrstuv", "hf_AbCdEfGhIjKlMnOp1234", "Zq8xW2nL5vB7kT3mR9pY1cD4fG6hJ0sA",
 	} {
-		for _, s := range []string{token, "node x " + token, "https://x.example/" + token + "/mcp", "--x=" + token} {
+		for _, s := range []string{token, "node x " + token, "https://hooks.example/services/T00/" + token, "https://x.example/" + token + "/mcp", "--x=" + token} {
 			if got := Redact(s); strings.Contains(got, token) {
 				t.Errorf("%q became %q", s, got)
 			}
@@ -78,6 +82,22 @@ func TestRedactArgs(t *testing.T) {
 	want := []string{"node", "x.js", "--api-key", "***", "--token=***", "--port", "80", "--header", "Authorization: Bearer ***", "--password", "$PW", "-e", "A_KEY=***", "--token", "--flag"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestRedactArgsHidesWholeElements(t *testing.T) {
+	for _, args := range [][]string{
+		{"x", "--password=one hunter2"}, {"x", "--db-password", "one hunter2"}, {"env", "PGPASSWORD=hunter2", "x"}, {"x", "Authorization:", "Bearer", "hunter2"},
+		{"x", "password:", "hunter2"}, {"x", "-u", "me:hunter2"}, {"x", "-p", "hunter2"}, {"x", "--headers", `{"X-Foo-Key":"hunter2"}`},
+	} {
+		if got := strings.Join(RedactArgs(args), " "); strings.Contains(got, "hunter2") {
+			t.Errorf("%q became %q", args, got)
+		}
+	}
+	for _, args := range [][]string{{"x", "-p", "8080"}, {"npx", "-p", "@a/b", "c"}, {"x", "-u", "me"}, {"git", "clone", "git@github.com:a/b.git"}, {"x", "--token-file", "/run/token"}} {
+		if got := RedactArgs(args); !slices.Equal(got, args) {
+			t.Errorf("%q became %q", args, got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // psCure is the command whose output loses least.
@@ -34,6 +35,7 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 		twice    []int
 		badLines []int
 		number   int
+		margin   psMargin
 	)
 	for line := range strings.Lines(text) {
 		number++
@@ -58,6 +60,7 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 			continue
 		}
 		seen[p.PID] = true
+		margin.see(line)
 		forest.plant(&p, columns.at[columns.command])
 		system.see(&p)
 		p.tidy(columns.whole)
@@ -77,6 +80,9 @@ func readPS(text string, now time.Time) (*Snapshot, error) {
 	}
 	if !columns.whole {
 		s.problem("the text has the names of programs only, not their arguments: few can be recognised; take it with: %s", psCure)
+	}
+	if column := margin.column(); column > 0 {
+		s.problem("the lines are cut at column %d, so that programs and arguments are missing; take it with: %s ww", column, psCure)
 	}
 	if len(twice) > 0 {
 		s.problem("more than one line for %s: the first counts", pidList(slices.Compact(slices.Sorted(slices.Values(twice)))))
@@ -111,4 +117,30 @@ func psGaps(rows []Process) string {
 		}
 	}
 	return strings.Join(gaps, ", ")
+}
+
+// psMargin finds the column at which ps, or a terminal, has cut the lines.
+type psMargin struct {
+	longest int
+	endings map[string]bool // of the lines of that length
+}
+
+func (m *psMargin) see(line string) {
+	n := utf8.RuneCountInString(line)
+	if n > m.longest {
+		m.longest, m.endings = n, map[string]bool{}
+	}
+	if n == m.longest {
+		m.endings[line[max(0, len(line)-8):]] = true
+	}
+}
+
+// column is where several lines that end differently have the very same length; 0 for nowhere. Copies
+// of one command are as long as each other, but end alike.
+func (m *psMargin) column() int {
+	const several, widest = 3, 1000
+	if len(m.endings) < several || m.longest > widest {
+		return 0
+	}
+	return m.longest
 }

@@ -93,8 +93,11 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	if err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
-	if o.fails(r) {
+	switch {
+	case o.fails(r):
 		return errFound
+	case r.Parentless && o.failOn.value != "never":
+		return &problem{what: "the table does not say who started whom, so that nothing can be told", hint: "take it with: ps -eo pid,ppid,etimes,rss,args"}
 	}
 	return nil
 }
