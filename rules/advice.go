@@ -228,8 +228,8 @@ func (t *table) adviseWrapper(g advised) *AdviceItem {
 			return t.adviseInstall(g, launcher)
 		case launcher == "uv run":
 			return adviseVenv(g)
-		case launcher == "sh" || launcher == "cmd" || launcher == "powershell":
-			if len(c.Launchers) > 1 || len(g.servers[0].Args) == 0 {
+		case shell(launcher):
+			if len(c.Launchers) > 1 {
 				continue // what comes behind is the heavier wrapper
 			}
 			return adviseShell(g)
@@ -288,21 +288,34 @@ func adviseVenv(g advised) *AdviceItem {
 	return item
 }
 
-// adviseShell is for a shell that starts one program. When its line does more, the program can still
-// take the shell's place.
+// adviseShell is for a shell that is given a line to run. One that runs a script is needed: the
+// script may not be executable, nor name its interpreter. When the line does more than to start one
+// program, that can still take the shell's place.
 func adviseShell(g advised) *AdviceItem {
-	args := g.servers[0].Args
-	text := args[len(args)-1]
+	server := g.servers[0]
+	row, rest := loadIndex().launcher(foldName(server.Command), server.Args)
+	if row == nil || !rest.line || len(rest.words) == 0 {
+		return nil
+	}
+	text := rest.words[0]
 	if strings.HasPrefix(strings.TrimSpace(text), "exec ") {
 		return nil
 	}
-	if strings.ContainsAny(text, "&|;<>$`\n") || len(args) > 2 || g.entry.command.Launchers[0] != "sh" {
-		return &AdviceItem{Note: "write exec before the last command of the line, so that the program takes the shell's place"}
+	if g.entry.command.Launchers[0] != "sh" { // neither cmd nor PowerShell can step aside
+		return nil
 	}
 	s := shellScanner{text: text}
 	words, _ := s.command()
-	if len(words) == 0 || assignment(words[0]) {
+	switch {
+	// A log-in shell sets the environment; what a shell alone knows cannot be started without one.
+	case len(server.Args) != 2 || server.Args[0] != "-c", strings.ContainsAny(text, "&|;<>$`\n*?[]{}~!#()"):
+		return &AdviceItem{Note: "write exec before the last command of the line, so that the program takes the shell's place"}
+	case len(words) == 0 || assignment(words[0]) || builtins[words[0]]:
 		return nil
 	}
 	return &AdviceItem{Note: "no shell is needed", Entry: &Entry{Command: words[0], Args: words[1:]}}
 }
+
+// builtins are commands that a shell has in itself.
+var builtins = set(". alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read readonly return set shift source test " +
+	"times trap true type ulimit umask unset wait [")
