@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/scan"
 )
 
 // cleanConfig returns a deep copy in which every string is safe to show. Configuration files hold
@@ -15,14 +16,14 @@ func cleanConfig(c *rules.Configuration) *rules.Configuration {
 	out := *c
 	out.Servers = slices.Clone(c.Servers)
 	for i := range out.Servers {
-		out.Servers[i].Args = configArgs(out.Servers[i].Args)
+		out.Servers[i].Args = configArgs(out.Servers[i].Command, out.Servers[i].Args)
 	}
 	out.Advice = slices.Clone(c.Advice)
 	for i := range out.Advice {
 		items := slices.Clone(out.Advice[i].Items)
 		for j := range items {
 			if e := items[j].Entry; e != nil {
-				items[j].Entry = &rules.Entry{Command: e.Command, Args: configArgs(e.Args)}
+				items[j].Entry = &rules.Entry{Command: e.Command, Args: configArgs(e.Command, e.Args)}
 			}
 		}
 		out.Advice[i].Items = items
@@ -35,19 +36,130 @@ func configText(s string) string {
 	if len(s) > 2*longest {
 		s = s[:2*longest]
 	}
-	return text(hideVariables(safeURLs(s)))
+	return text(hideOptions(hideVariables(safeURLs(s))))
 }
 
 // configArgs hides what only whole words tell: --token x, -e name=value, and NAME=a value with spaces.
-func configArgs(args []string) []string {
+// What one letter means is known of launchers, so that only those of the program may be of a secret.
+func configArgs(command string, args []string) []string {
 	out := RedactArgs(args)
-	for i, a := range out {
-		name, value, ok := strings.Cut(a, "=")
-		if ok && (i > 0 && (out[i-1] == "-e" || out[i-1] == "--env") || strings.Trim(name, variableBytes) == "") {
+	program := rules.Resolve(&scan.Process{Args: append([]string{command}, args...)}, "")
+	launcher := len(args) - len(program.Args)
+	if program.Program == "" {
+		launcher = 0
+	}
+	for i, a := range args {
+		name, value, assigned := strings.Cut(a, "=")
+		secret := hidesValue(name) || i >= launcher && hidesShort(name)
+		switch {
+		case assigned && (i > 0 && (args[i-1] == "-e" || args[i-1] == "--env") || strings.Trim(name, variableBytes) == ""),
+			assigned && secret && !(hidesShort(name) && plain(value)):
 			out[i] = name + "=" + hideValue(value)
+		case !assigned && strings.HasPrefix(a, "-") && secret && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") && !(hidesShort(name) && plain(args[i+1])):
+			out[i+1] = hideValue(args[i+1])
 		}
 	}
 	return out
+}
+
+// hideOptions hides the values of options in a line: x --tavily-key abc, x -k 'a b'.
+func hideOptions(s string) string {
+	var b strings.Builder
+	for rest := s; rest != ""; {
+		word, sep := cutWord(rest)
+		rest = rest[len(word)+len(sep):]
+		option := strings.TrimLeft(word, `'"(`)
+		name, value, assigned := strings.Cut(option, "=")
+		short := hidesShort(name)
+		if !hidesValue(name) && !short || !assigned && option[0] != '-' {
+			b.WriteString(word + sep)
+			continue
+		}
+		if !assigned {
+			b.WriteString(word + sep)
+			value, sep = cutWord(rest)
+			if value == "" || value[0] == '-' {
+				continue
+			}
+			rest = rest[len(value)+len(sep):]
+		} else {
+			b.WriteString(word[:len(word)-len(value)])
+		}
+		switch bare := strings.Trim(value, `'"`); {
+		case bare == "", short && plain(bare), hideValue(bare) == bare:
+			b.WriteString(value + sep)
+		default:
+			end := value[len(strings.TrimRight(value, `'"`)):]
+			if len(end) > 0 && end[0] == value[0] {
+				end = end[1:] // its own quote, and not that of the line
+			}
+			b.WriteString(redacted + end + sep)
+		}
+	}
+	return b.String()
+}
+
+// cutWord returns the word that a line begins with, which may have quotes with spaces in them, and
+// the spaces behind it.
+func cutWord(s string) (word, sep string) {
+	end := 0
+	for end < len(s) && s[end] != ' ' {
+		if c := s[end]; (c == '\'' || c == '"') && (end == 0 || s[end-1] == '=') {
+			// A line in a line has quotes of its own, and is no single word.
+			if i := strings.IndexByte(s[end+1:], c); i >= 0 && s[end+1] != '-' && !strings.Contains(s[end+1:end+1+i], " -") {
+				end += i + 1
+			}
+		}
+		end++
+	}
+	begin := end
+	for end < len(s) && s[end] == ' ' {
+		end++
+	}
+	return s[:begin], s[begin:end]
+}
+
+// hidesValue tells that an option, or what stands before "=", says that its value is a secret. It is
+// stricter than a report: nobody looks here to tell two processes from each other.
+func hidesValue(name string) bool {
+	bare := strings.TrimLeft(name, "-")
+	if bare == "" || strings.ContainsAny(bare, " /:@") {
+		return false
+	}
+	words := splitName(bare)
+	if len(words) == 0 || words[0] == "no" {
+		return len(words) == 0 && strings.HasPrefix(name, "-")
+	}
+	if secretName(bare) {
+		return true
+	}
+	last := strings.TrimSuffix(words[len(words)-1], "s")
+	switch last {
+	case "pas", "auth", "session", "cookie", "pwd": // "pas" is pass
+		return true
+	}
+	for _, end := range [...]string{"key", "token", "secret", "password", "passwd", "credential"} {
+		if strings.HasSuffix(last, end) && !notSecret[strings.Join(words, "-")] {
+			return true
+		}
+	}
+	return false
+}
+
+// hidesShort tells that an option of one letter is often that of a key, password, token or user.
+func hidesShort(name string) bool {
+	switch name {
+	case "-k", "-p", "-P", "-t", "-u":
+		return true
+	}
+	return false
+}
+
+// plain tells that the value of such an option is none of these: a number, an address, a path.
+func plain(value string) bool {
+	return strings.Trim(value, "0123456789.:") == "" || strings.Contains(value, "://") ||
+		strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "../") || strings.HasPrefix(value, "~/") ||
+		len(value) > 2 && value[1] == ':' && (value[2] == '\\' || value[2] == '/')
 }
 
 // hideVariables hides the values in NAME=value where the name is that of an environment variable:

@@ -117,6 +117,38 @@ func TestConfigSecrets(t *testing.T) {
 		{Command: "x-mcp", Args: []string{"--api-key", secret}},
 		{Command: "x-mcp", Args: []string{"--api-key=" + secret}},
 		{Command: "x-mcp", Args: []string{"--password", "two words " + secret}},
+		{Command: "x-mcp", Args: []string{"--tavily-key", secret}},
+		{Command: "x-mcp", Args: []string{"--brave-key=" + secret}},
+		{Command: "x-mcp", Args: []string{"--openaiKey", secret}},
+		{Command: "x-mcp", Args: []string{"--openaikey", secret}},
+		{Command: "x-mcp", Args: []string{"--api-keys", secret}},
+		{Command: "x-mcp", Args: []string{"--session", secret}},
+		{Command: "x-mcp", Args: []string{"--auth", secret}},
+		{Command: "x-mcp", Args: []string{"--login-cookie", secret}},
+		{Command: "x-mcp", Args: []string{"--credential", secret}},
+		{Command: "x-mcp", Args: []string{"--db-pass", secret}},
+		{Command: "x-mcp", Args: []string{"--sql-pwd", "two words " + secret}},
+		{Command: "x-mcp", Args: []string{"-token", secret}},
+		{Command: "x-mcp", Args: []string{"-k", secret}},
+		{Command: "x-mcp", Args: []string{"-k=" + secret}},
+		{Command: "x-mcp", Args: []string{"-k", "abc/" + secret + "=="}},
+		{Command: "x-mcp", Args: []string{"-p", secret}},
+		{Command: "x-mcp", Args: []string{"-P", "two words " + secret}},
+		{Command: "x-mcp", Args: []string{"-t", secret}},
+		{Command: "x-mcp", Args: []string{"-u", secret}},
+		{Command: "x-mcp", Args: []string{"--" + strings.Repeat("long-", 20) + "key", secret}},
+		{Command: "x-mcp", Args: []string{"tavily_key=" + secret}},
+		{Command: "npx", Args: []string{"-y", "x-mcp", "--tavily-key", secret}},
+		{Command: "npx", Args: []string{"-y", "x-mcp", "-k", secret}},
+		{Command: "docker", Args: []string{"run", "-i", "acme/x", "-k", secret}},
+		{Command: "python", Args: []string{"server.py", "-p", secret}},
+		{Command: "sh", Args: []string{"-c", "x-mcp --tavily-key " + secret}},
+		{Command: "sh", Args: []string{"-c", "x-mcp --session 'two words " + secret + "' -v"}},
+		{Command: "sh", Args: []string{"-c", "x-mcp -k " + secret + " --stdio"}},
+		{Command: "sh", Args: []string{"-c", "exec x-mcp --brave-key=\"two words " + secret + "\""}},
+		{Command: "npx", Args: []string{"-y", "supergateway", "--stdio", "uvx x-mcp --tavily-key " + secret}},
+		{Command: "npx", Args: []string{"-y", "supergateway", "--stdio", "uvx x-mcp -k '" + secret + "'"}},
+		{Command: "uvx x-mcp --tavily-key " + secret},
 		{Command: "x-mcp", Args: []string{"--header", "Authorization: Bearer " + secret}},
 		{Command: "x-mcp", Args: []string{"--header", "X-Api-Key: " + secret}},
 		{Command: "x-mcp", Args: []string{"postgresql://app:" + secret + "@localhost/app"}},
@@ -168,10 +200,24 @@ func TestConfigSecrets(t *testing.T) {
 func TestConfigShown(t *testing.T) {
 	for _, word := range []string{
 		"--token=${input:token}", "-e", "GITHUB_TOKEN", "TOKEN=$TOKEN", "https://mcp.example.com/v1/mcp", "https://example.com/${ACCOUNT}/mcp?region=${REGION}",
+		"x -p 8080 -k /etc/key.pem -u 1000 --no-auth x", "x --session-timeout 60", "x --key ${KEY} --stdio 'y -t 5'",
 		"@playwright/mcp@latest", "--port=8080", "/home/me/A=B/x", "git+https://github.com/oraios/serena",
 	} {
 		if got := configText(word); got != word {
 			t.Errorf("%s is shown as %s", word, got)
+		}
+	}
+}
+
+// TestConfigArgsShown keeps what launchers and programs have to say that is no secret.
+func TestConfigArgsShown(t *testing.T) {
+	for _, line := range []string{
+		"npx -y -p @acme/notes notes --port 80", "docker run -i -t -u node -p 127.0.0.1:80:80 acme/notes", "uvx -p 3.12 notes a", "notes -p 8080 -t 30 -k ./key.pem",
+		"notes --key ${KEY} -p $PASS", "notes --max-tokens 100", "notes --no-session x", "python -u -m notes", "supergateway --sessionTimeout 600000",
+	} {
+		words := strings.Fields(line)
+		if got := commandOf(words[0], configArgs(words[0], words[1:])); got != line {
+			t.Errorf("%s is shown as %s", line, got)
 		}
 	}
 }
