@@ -48,6 +48,8 @@ func (e *entry) recognises(s *subject, exact bool) (sure Confidence, ok bool) {
 	case s.early:
 		return Likely, true
 	case !onWire(s.p): // nobody can talk to it
+	case e.isBelow(s) && e.lent && (e.reach == reachClient || slices.ContainsFunc(e.command.Launchers, shell)):
+		return Possible, true // a client starts its user's commands in the same way, such as hooks
 	case e.isBelow(s) && exact:
 		return Certain, true
 	case e.isBelow(s):

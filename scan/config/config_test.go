@@ -174,7 +174,7 @@ func TestNamedFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "servers.json")
 	write(t, file, `{"mcpServers":{"one":{"command":"uvx","args":["mcp-server-time"]}}}`)
 	found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: file, Client: "mcpo"}, {Path: "relative.json", Client: "mcpo"}}})
-	if len(found.Servers) != 1 || found.Servers[0].Client != "mcpo" || len(found.Places) != 1 {
+	if len(found.Servers) != 1 || found.Servers[0].Client != "mcpo" || !found.Servers[0].Named || len(found.Places) != 1 {
 		t.Errorf("servers %+v, places %+v", found.Servers, found.Places)
 	}
 }
