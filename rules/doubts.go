@@ -37,7 +37,7 @@ func (r *Recognised) Doubts() Doubts {
 		if !lost {
 			continue
 		}
-		if l.safe && w == dead {
+		if w == dead && in.owner.Kind == OwnerNobody {
 			d.Holders = append(d.Holders, t.pids(in)...)
 		}
 		if t.unasked(in) || t.snap.Host.Services == nil {

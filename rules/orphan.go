@@ -186,8 +186,6 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Likely, "its output goes to a file or a terminal, as when somebody asked once and waits for the answer"
 	case t.below(in):
 		t.judgeBelow(&l, settled)
-	case t.readElsewhere(in):
-		l.confidence, l.doubt = Likely, "somebody still reads what it writes"
 	case in.owner.Kind != OwnerNobody:
 		l.confidence, l.doubt = Likely, "its parent cannot be seen from here, and may wait for an answer"
 	case !t.ripe(in) && !settled:
@@ -250,28 +248,47 @@ func (t *table) followHolders(gone map[*instance]lost) {
 	}
 }
 
-// spareRead doubts of those whose answers somebody reads who is no orphan himself.
+// spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
+// closed after one question looks the same as one that was lost.
 func (t *table) spareRead(gone map[*instance]lost) {
 	for in, l := range gone {
-		out := t.mainProc(in).Stdout
-		if !l.safe || out == nil {
+		if !l.safe {
 			continue
 		}
-		for _, pid := range out.Holders {
-			at := t.forest.at(pid)
-			if at != none && t.of[at] == in {
-				continue
-			}
-			if at != none && t.of[at] != nil {
-				if _, lost := gone[t.of[at]]; lost {
-					continue
-				}
-			}
-			l.safe, l.confidence, l.doubt = false, Likely, fmt.Sprintf("pid %d still reads what it writes", pid)
+		if reader := t.reader(in, gone); reader != "" {
+			l.safe, l.confidence, l.doubt = false, Likely, reader+" still reads what it writes"
 			gone[in] = l
-			break
 		}
 	}
+}
+
+// reader says who reads what an instance writes, besides itself and other orphans; "" for nobody.
+func (t *table) reader(in *instance, gone map[*instance]lost) string {
+	out := t.mainProc(in).Stdout
+	switch {
+	case out == nil:
+		return ""
+	case out.Holders == nil && out.Peer == scan.PeerOpen:
+		return "somebody" // and nobody looked who
+	}
+	for _, pid := range out.Holders {
+		at := t.forest.at(pid)
+		if at == none || t.of[at] == nil {
+			return fmt.Sprintf("pid %d", pid)
+		}
+		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.startedAgain(in, pid) {
+			return fmt.Sprintf("pid %d", pid)
+		}
+	}
+	return ""
+}
+
+// startedAgain tells that a client has started the same server anew, so that it waits for nothing
+// from the old one, though it may have forgotten to close its output.
+func (t *table) startedAgain(in *instance, client int) bool {
+	return slices.ContainsFunc(t.copies[in.identity], func(other *instance) bool {
+		return other != in && other.owner.PID == client && t.rootProc(other).Started.After(t.rootProc(in).Started)
+	})
 }
 
 // heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
@@ -351,12 +368,6 @@ func (t *table) judgeBelow(l *lost, settled bool) {
 func (t *table) answersElsewhere(in *instance) bool {
 	out := t.mainProc(in).Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY)
-}
-
-// readElsewhere tells that somebody is there to read what the server writes.
-func (t *table) readElsewhere(in *instance) bool {
-	out := t.mainProc(in).Stdout
-	return out != nil && out.Peer == scan.PeerOpen
 }
 
 // unread tells that nobody is there to read what the server writes.

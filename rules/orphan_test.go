@@ -183,6 +183,16 @@ func TestStdinDecides(t *testing.T) {
 			safe: []int{200, 201}, confidence: Certain,
 		},
 		{
+			name: "left by a client that has started the same server again, and still reads the old one's output",
+			build: func(h *host) {
+				h.run(150, 100, 2*time.Hour, "node my-agent.js")
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
+				h.run(201, 150, time.Minute, server).Stdin = pipe(scan.PeerOpen, 150)
+			},
+			safe: []int{200}, confidence: Certain,
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")

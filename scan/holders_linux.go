@@ -42,7 +42,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		if f, ok := farEnd(diag, root, p); ok {
 			want(p, p.Stdin, f)
 		}
-		if f, ok := readers(root, p); ok {
+		if f, ok := readers(diag, root, p); ok {
 			want(p, p.Stdout, f)
 		}
 	}
@@ -110,9 +110,9 @@ func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
 	return far{}, false
 }
 
-// readers finds the end of p's output pipe that others read.
-func readers(root int, p *Process) (far, bool) {
-	if p.Stdout == nil || p.Stdout.Type != StdinPipe {
+// readers finds the end of p's output that others read.
+func readers(diag *sockDiag, root int, p *Process) (far, bool) {
+	if p.Stdout == nil || p.Stdout.Type != StdinPipe && p.Stdout.Peer != PeerOpen {
 		return far{}, false
 	}
 	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
@@ -124,8 +124,14 @@ func readers(root int, p *Process) (far, bool) {
 	if err != nil {
 		return far{}, false
 	}
-	kind, inode := parseEnd(target)
-	return far{kind: kind, inode: inode, reading: true}, kind == StdinPipe
+	switch kind, inode := parseEnd(target); kind {
+	case StdinPipe:
+		return far{kind: kind, inode: inode, reading: true}, true
+	case StdinSocket:
+		u, ok := diag.unixSocket(uint32(inode))
+		return far{kind: kind, inode: uint64(u.peer)}, ok && u.peer != 0
+	}
+	return far{}, false
 }
 
 // heldEnds returns the wanted ends that a process holds, each once.

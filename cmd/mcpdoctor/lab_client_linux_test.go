@@ -378,7 +378,7 @@ func TestLabHungUp(t *testing.T) {
 	}
 	l.nothingElse(r, below(c.pid))
 	for _, f := range r.Findings {
-		holds(t, "the evidence", strings.Join(f.Evidence, "\n"), fmt.Sprint("pid ", c.pid), "does not know")
+		holds(t, "the evidence", strings.Join(f.Evidence, "\n"), fmt.Sprint("pid ", c.pid), "nobody holds the other end of its stdin")
 	}
 }
 
