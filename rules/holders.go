@@ -1,0 +1,103 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"mcpdoctor/scan"
+)
+
+// Who else is at the wires of an orphan: who holds its stdin open, and who reads what it writes.
+
+// followHolders takes in the servers whose stdin is held open by orphans only: a client that does
+// not close its descriptors on exec gives each server the writing ends of all earlier ones.
+func (t *table) followHolders(gone map[*instance]lost) {
+	for grown := true; grown; {
+		grown = false
+		for _, in := range t.instances {
+			if _, ok := gone[in]; ok || in.role != RoleServer || in.service != nil || in.owner.Kind != OwnerNobody {
+				continue
+			}
+			w, holders := t.wire(in)
+			if w != held || len(holders) == 0 || len(t.listen(in)) > 0 || t.marked(in, "holders") {
+				continue // nobody looked for the holders, or not all could be seen
+			}
+			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
+				at := t.forest.at(pid)
+				if at == none || t.of[at] == nil {
+					return true
+				}
+				_, ok := gone[t.of[at]]
+				return !ok && t.of[at] != in
+			})
+			if !onlyLost {
+				continue
+			}
+			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return t.of[t.forest.at(pid)] == in })
+			if len(others) == 0 {
+				continue
+			}
+			l := lost{in: in, confidence: Certain, safe: true, proof: t.heldBy(others)}
+			for _, pid := range others {
+				// What is doubted of the holder is doubted of what it holds.
+				if holder := gone[t.of[t.forest.at(pid)]]; !holder.safe {
+					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and of that one "+holder.doubt
+				}
+			}
+			t.weigh(&l)
+			gone[in], grown = l, true
+		}
+	}
+}
+
+// spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
+// closed after one question looks the same as one that was lost.
+func (t *table) spareRead(gone map[*instance]lost) {
+	for in, l := range gone {
+		if !l.safe {
+			continue
+		}
+		if reader := t.reader(in, gone); reader != "" {
+			l.safe, l.confidence, l.doubt = false, Likely, reader+" still reads what it writes"
+			gone[in] = l
+		}
+	}
+}
+
+// reader says who reads what an instance writes, besides itself and other orphans; "" for nobody.
+func (t *table) reader(in *instance, gone map[*instance]lost) string {
+	out := t.mainProc(in).Stdout
+	switch {
+	case out == nil:
+		return ""
+	case out.Holders == nil && out.Peer == scan.PeerOpen:
+		return "somebody" // and nobody looked who
+	}
+	for _, pid := range out.Holders {
+		at := t.forest.at(pid)
+		if at == none || t.of[at] == nil {
+			return fmt.Sprintf("pid %d", pid)
+		}
+		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.startedAgain(in, pid) {
+			return fmt.Sprintf("pid %d", pid)
+		}
+	}
+	return ""
+}
+
+// startedAgain tells that a client has started the same server anew, so that it waits for nothing
+// from the old one, though it may have forgotten to close its output.
+func (t *table) startedAgain(in *instance, client int) bool {
+	return slices.ContainsFunc(t.copies[in.identity], func(other *instance) bool {
+		return other != in && other.owner.PID == client && t.rootProc(other).Started.After(t.rootProc(in).Started)
+	})
+}
+
+// heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
+// one whose own stdin is dead and that stays all the same.
+func (t *table) heldBy(holders []int) string {
+	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return wireOf(t.proc(t.forest.at(pid))) != dead }); len(dying) > 0 {
+		holders = dying
+	}
+	return "its stdin is held only by pid " + pidList(holders, 3) + ", which " + be(len(holders), "is an orphan itself", "are orphans themselves")
+}
