@@ -121,6 +121,9 @@ func (t *table) advisable(running [][]*instance) []advised {
 		if e.command.Program == "" {
 			key = strings.Join(append([]string{s.Command}, s.Args...), "\x00")
 		}
+		if e.reach == reachFolder { // server.py of another folder is another server
+			key += "\x00" + e.folder
+		}
 		if _, ok := at[key]; !ok {
 			at[key] = len(out)
 			out = append(out, advised{entry: e})

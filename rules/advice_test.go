@@ -125,6 +125,13 @@ func TestAdviceShared(t *testing.T) {
 	if got := advised(t, s, entry("Codex", "a"), entry("Codex", "a"), entry("Cursor", "b")); got != "" {
 		t.Errorf("two entries of one client: %s", got)
 	}
+	// The same words in another folder are another server.
+	in := func(client, folder string) config.Server {
+		return config.Server{Client: client, Name: "x", Transport: config.Stdio, Command: "python", Args: []string{"server.py"}, CWD: folder}
+	}
+	if got := advised(t, nil, in("Codex", "/srv/a"), in("Cursor", "/srv/b")); got != "" {
+		t.Errorf("servers of two folders: %s", got)
+	}
 	// A word with spaces may be a secret, which could not be hidden once it is one of a line.
 	got := advised(t, nil, entry("Codex", "pass word"), entry("Cursor", "pass word"))
 	if got != "shared: notes of Codex, Cursor" {

@@ -176,14 +176,14 @@ func mayBeNamed(rec *Recognition) bool {
 }
 
 // call gives a process the name of a configured server, and makes a server, or its launcher, of it
-// when that is sure to any degree.
+// when that is sure to any degree, and surer than what is known of it.
 func (r *Recognised) call(node int32, name string, sure Confidence) {
 	rec := r.resolved(node)
 	rec.Name = name
 	r.configured.named[node] = true
 	r.recs[node] = &rec
-	if sure == "" {
-		return
+	if sure == "" || certainty[sure] < certainty[rec.Confidence] {
+		return // what is known without is surer
 	}
 	rec.By, rec.Confidence = byConfigured, sure
 	if rec.Role == "" {

@@ -88,6 +88,7 @@ func TestProjectServers(t *testing.T) {
 		{"an absolute path below its client", entry("node", "/opt/shop/x.js"), append(alive[:2:2], configuredProc{20, 10, "node|/opt/shop/x.js", project}), "certain, by configured"},
 		{"a program of the system below its client", entry("pg_dump", "prod"), append(alive[:2:2], configuredProc{20, 10, "pg_dump|prod", project}), "possible, by configured"},
 		{"a script of shell below its client", entry("bash", "/opt/deploy.sh"), append(alive[:2:2], configuredProc{20, 10, "bash|/opt/deploy.sh", project}), "possible, by configured"},
+		{"a known server behind a shell below its client", entry("sh", "-c", "npx -y desk-mcp"), append(alive[:2:2], configuredProc{20, 10, "sh|-c|npx -y desk-mcp", project}), "likely, by convention"},
 		{"a name alone below its client", entry("server"), append(alive[:2:2], configuredProc{20, 10, "server", project}), "possible, by configured"},
 		{"left in its folder", entry("python", "server.py"), append(gone[:1:1], configuredProc{20, 1, "python|server.py", project}), "possible, by configured"},
 		{"a binary left in its folder", entry("./bin/shop"), append(gone[:1:1], configuredProc{20, 1, "./bin/shop", project}), "possible, by configured"},
