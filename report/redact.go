@@ -39,7 +39,7 @@ func RedactArgs(args []string) []string {
 			out[i] = hideValue(a)
 		case i > 0 && shortSecret(args[i-1]) && !strings.HasPrefix(a, "-") && !plainValue(a):
 			out[i] = redacted
-		case i > 0 && loginOption[args[i-1]] && strings.Contains(a, ":"):
+		case i > 0 && loginOption[args[i-1]] && strings.Contains(a, ":") && !strings.Contains(a, "://"):
 			user, _, _ := strings.Cut(a, ":")
 			out[i] = user + ":" + redacted
 		case assigned && !strings.ContainsAny(name, " /:") && secretName(strings.TrimLeft(name, "-")):
@@ -73,10 +73,16 @@ var loginOption = map[string]bool{"-u": true, "--user": true, "--basic": true, "
 
 // hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}.
 func hideValue(v string) string {
-	if strings.HasPrefix(v, "$") || v == "" {
+	if v == "" || reference(v) {
 		return v
 	}
 	return redacted
+}
+
+// reference tells that a value is only the name of a variable, which a hash like $2b$10$... is not.
+func reference(v string) bool {
+	name, ok := strings.CutPrefix(v, "$")
+	return ok && name != "" && (name[0] == '{' || name[0] == '_' || unicode.IsLetter(rune(name[0]))) && !strings.Contains(name, "$")
 }
 
 // shortSecret tells that an option of one letter often has a secret for its value: -p is a password
@@ -226,7 +232,7 @@ func (r *redactor) run() {
 			r.out.WriteString(word + ":" + redacted)
 			i = r.login(i, end)
 			continue
-		case option && loginOption[word] && joined == " " && strings.Contains(r.word(value), ":"):
+		case option && loginOption[word] && joined == " " && strings.Contains(r.word(value), ":") && !strings.Contains(r.word(value), "://"):
 			user, _, _ := strings.Cut(r.word(value), ":")
 			r.out.WriteString(in[i:value] + user + ":" + redacted)
 			i = value + len(r.word(value))
@@ -316,7 +322,7 @@ func (r *redactor) word(at int) string {
 // value of a header goes on behind its scheme: "Authorization: Bearer abc".
 func (r *redactor) hide(at int, joined string) int {
 	in := r.in
-	if in[at] == '$' { // a reference to a variable tells nothing
+	if reference(r.word(at)) {
 		return at
 	}
 	if joined == ":" {

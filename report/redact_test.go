@@ -88,13 +88,13 @@ func TestRedactArgs(t *testing.T) {
 func TestRedactArgsHidesWholeElements(t *testing.T) {
 	for _, args := range [][]string{
 		{"x", "--password=one hunter2"}, {"x", "--db-password", "one hunter2"}, {"env", "PGPASSWORD=hunter2", "x"}, {"x", "Authorization:", "Bearer", "hunter2"},
-		{"x", "password:", "hunter2"}, {"x", "-u", "me:hunter2"}, {"x", "-p", "hunter2"}, {"x", "--headers", `{"X-Foo-Key":"hunter2"}`},
+		{"x", "password:", "hunter2"}, {"x", "--password", "$2b$10$hunter2"}, {"x", "-u", "me:hunter2"}, {"x", "-p", "hunter2"}, {"x", "--headers", `{"X-Foo-Key":"hunter2"}`},
 	} {
 		if got := strings.Join(RedactArgs(args), " "); strings.Contains(got, "hunter2") {
 			t.Errorf("%q became %q", args, got)
 		}
 	}
-	for _, args := range [][]string{{"x", "-p", "8080"}, {"npx", "-p", "@a/b", "c"}, {"x", "-u", "me"}, {"git", "clone", "git@github.com:a/b.git"}, {"x", "--token-file", "/run/token"}} {
+	for _, args := range [][]string{{"x", "-p", "8080"}, {"npx", "-p", "@a/b", "c"}, {"x", "-u", "me"}, {"git", "clone", "git@github.com:a/b.git"}, {"x", "--token-file", "/run/token"}, {"x", "-u", "https://host/x"}, {"x", "--token", "${TOKEN}"}} {
 		if got := RedactArgs(args); !slices.Equal(got, args) {
 			t.Errorf("%q became %q", args, got)
 		}
