@@ -78,11 +78,18 @@ func (t *table) reader(in *instance, gone map[*instance]lost) string {
 		if at == none || t.of[at] == nil {
 			return fmt.Sprintf("pid %d", pid)
 		}
-		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.startedAgain(in, pid) {
+		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.talks(t.of[at]) && !t.startedAgain(in, pid) {
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
 	return ""
+}
+
+// talks tells that a program is known as a client or gateway. Such a one talks to its servers as long
+// as it wants anything of them, and closes their stdin when it is done: what it still reads there it
+// has forgotten.
+func (t *table) talks(reader *instance) bool {
+	return (reader.role == RoleClient || reader.role == RoleGateway) && reader.rec.By != byRelation
 }
 
 // startedAgain tells that a client has started the same server anew, so that it waits for nothing

@@ -193,6 +193,15 @@ func TestStdinDecides(t *testing.T) {
 			safe: []int{200}, confidence: Certain,
 		},
 		{
+			name: "left by a session of a gateway, which lives and has forgotten its output",
+			build: func(h *host) {
+				h.run(150, 100, 2*time.Hour, "node /x/node_modules/.bin/supergateway --stdio foo --outputTransport streamableHttp --stateful")
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
+			},
+			safe: []int{200}, confidence: Certain,
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")
