@@ -116,6 +116,9 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 		return lost{}, false // somebody talks to it, or it was started as a daemon
 	case t.sharedDaemon(in, listen):
 		return lost{}, false
+	case w == pending:
+		l.confidence, l.proof = Likely, "nobody holds the other end of its stdin"
+		l.doubt = "it has requests left to read, and may be at work on them"
 	case w == weak:
 		l.confidence, l.proof = Likely, "a pipe it was given as its wire has nobody at the other end"
 		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"

@@ -202,6 +202,15 @@ func TestStdinDecides(t *testing.T) {
 			safe: []int{200}, confidence: Certain,
 		},
 		{
+			name: "adopted, with requests left to read",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin = pipe(scan.PeerClosed)
+				p.Stdin.Unread = true
+			},
+			onRequest: []int{200}, confidence: Likely, evidence: "requests left",
+		},
+		{
 			name: "a one-shot in a script",
 			build: func(h *host) {
 				h.run(150, 100, time.Minute, "bash ask.sh")

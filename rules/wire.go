@@ -16,6 +16,7 @@ const (
 	unwired             // no pipe or socket at all: /dev/null, a terminal, a file
 	held                // somebody holds the other end
 	weak                // dead, but on a descriptor that may be something else (see [scan.Stdin])
+	pending             // dead, but with requests left that were not read yet
 	dead                // nobody holds the other end
 )
 
@@ -32,6 +33,9 @@ func (t *table) wire(in *instance) (w wire, holders []int) {
 		seen := wireOf(p)
 		if seen == unseen && t.looked {
 			seen = refused // others were looked at, and this one could not be
+		}
+		if seen == pending && in.role == RoleGateway {
+			seen = dead // gateways to the network never read theirs
 		}
 		if seen >= held {
 			return seen, p.Stdin.Holders
@@ -53,6 +57,8 @@ func wireOf(p *scan.Process) wire {
 		return unwired
 	case p.Stdin.Peer == scan.PeerOpen:
 		return held
+	case p.Stdin.Peer == scan.PeerClosed && p.Stdin.Unread:
+		return pending
 	case p.Stdin.Peer == scan.PeerClosed && p.Stdin.FD > 0:
 		return weak
 	case p.Stdin.Peer == scan.PeerClosed:

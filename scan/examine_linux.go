@@ -215,7 +215,7 @@ func (e *examination) look(i int, buf []byte) look {
 		l.ends, stdin, stdout = f.ends()
 		l.stdout = Stdin{Type: stdout.kind}
 		if stdout.kind == StdinSocket {
-			l.stdout.Peer = f.peer(stdout, e.sockets)
+			l.stdout = f.far(stdout, e.sockets)
 		}
 		l.stdin = f.wire(l.ends, stdin, e.sockets, e.driven[i])
 		f.close()
@@ -274,7 +274,8 @@ func (l *look) attach(p *Process, swapping bool) {
 	}
 	p.Stdin = nil
 	if l.stdin.Type != "" {
-		p.Stdin = &Stdin{Type: l.stdin.Type, Peer: l.stdin.Peer, FD: l.stdin.FD}
+		stdin := l.stdin
+		p.Stdin = &stdin
 	}
 	p.Stdout = nil
 	if l.stdout.Type != "" {

@@ -160,7 +160,7 @@ func TestStdinWithRequestsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	ours.Close()
-	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerUnknown})
+	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerClosed, Unread: true})
 }
 
 func TestStdinWithoutWire(t *testing.T) {

@@ -177,6 +177,10 @@ type Stdin struct {
 	// is left of a finished helper's output looks the same.
 	FD int `json:"fd,omitempty"`
 
+	// Unread tells that a pipe has bytes in it that were not read yet, though its other end is closed:
+	// requests that a server may still be at work on.
+	Unread bool `json:"unread,omitempty"`
+
 	// Holders are the processes that hold the other end; nil when nobody looked for them.
 	Holders []int `json:"holders,omitzero"`
 }

@@ -42,7 +42,7 @@ func (h handle) openStdin(sockets *socketTable) Stdin {
 	}
 	e := end{name: name}
 	e.kind, e.inode = parseEnd(target)
-	return Stdin{Type: e.kind, Peer: fds{dir: h.root}.peer(e, sockets)}
+	return fds{dir: h.root}.far(e, sockets)
 }
 
 // bracketed parses "pipe:[4711]".
@@ -67,32 +67,32 @@ func bracketed(target, prefix string) (uint64, bool) {
 //
 // Only a FIFO is ever opened again, since to open a terminal or a device can have effects. O_PATH
 // opens nothing but pins down the file, so that what is checked is what is opened.
-func (f fds) pipePeer(e end) StdinPeer {
+func (f fds) pipePeer(e end) (peer StdinPeer, unread bool) {
 	pinned, err := openAt(f.dir, e.name, unix.O_PATH)
 	if err != nil {
-		return PeerUnknown
+		return PeerUnknown, false
 	}
 	defer unix.Close(pinned)
 	var st unix.Stat_t
 	if err := unix.Fstat(pinned, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != e.inode {
-		return PeerUnknown
+		return PeerUnknown, false
 	}
 	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user
 	// cannot be opened, although the descriptor can be seen.
 	reader, err := openAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
-		return PeerUnknown
+		return PeerUnknown, false
 	}
 	defer unix.Close(reader)
 	poll := []unix.PollFd{{Fd: int32(reader), Events: unix.POLLIN}}
 	if _, err := unix.Poll(poll, 0); err != nil {
-		return PeerUnknown
+		return PeerUnknown, false
 	}
 	switch {
 	case poll[0].Revents&unix.POLLHUP == 0:
-		return PeerOpen
+		return PeerOpen, false
 	case poll[0].Revents&unix.POLLIN != 0:
-		return PeerUnknown // nobody writes any more, but there are requests left to be read
+		return PeerClosed, true
 	}
-	return PeerClosed
+	return PeerClosed, false
 }

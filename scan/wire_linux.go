@@ -47,7 +47,9 @@ func (f fds) ends() (ends []end, stdin, stdout end) {
 // that is driven through a pipe descriptor 3.
 func (f fds) wire(ends []end, stdin end, sockets *socketTable, driven bool) Stdin {
 	if i := slices.IndexFunc(ends, func(e end) bool { return e.name == "3" }); driven && i >= 0 {
-		return Stdin{Type: ends[i].kind, Peer: f.peer(ends[i], sockets), FD: firstWire}
+		wire := f.far(ends[i], sockets)
+		wire.FD = firstWire
+		return wire
 	}
 	if stdin.kind == StdinNull {
 		for _, e := range ends {
@@ -56,26 +58,28 @@ func (f fds) wire(ends []end, stdin end, sockets *socketTable, driven bool) Stdi
 				continue
 			}
 			if e.kind == StdinPipe && f.readsOnly(e, ends) || e.kind == StdinSocket && sockets.pair(e, ends) {
-				return Stdin{Type: e.kind, Peer: f.peer(e, sockets), FD: fd}
+				wire := f.far(e, sockets)
+				wire.FD = fd
+				return wire
 			}
 		}
 	}
-	return Stdin{Type: stdin.kind, Peer: f.peer(stdin, sockets)}
+	return f.far(stdin, sockets)
 }
 
-// peer tells whether anybody is at the other end; empty for what has no other end.
-func (f fds) peer(e end, sockets *socketTable) StdinPeer {
+// far tells whether anybody is at the other end; it has no peer when there is no other end.
+func (f fds) far(e end, sockets *socketTable) Stdin {
+	wire := Stdin{Type: e.kind}
 	switch e.kind {
 	case StdinPipe:
-		return f.pipePeer(e)
+		wire.Peer, wire.Unread = f.pipePeer(e)
 	case StdinSocket:
-		u, ok := sockets.unixSocket(e.inode)
-		if !ok {
-			return PeerUnknown
+		wire.Peer = PeerUnknown
+		if u, ok := sockets.unixSocket(e.inode); ok {
+			wire.Peer = u.peerState()
 		}
-		return u.peerState()
 	}
-	return ""
+	return wire
 }
 
 // readsOnly tells whether the process reads from a pipe that it does not write itself. Event loops
