@@ -33,6 +33,7 @@ func init() { leftoverHelper.check = findLeftovers }
 
 func findLeftovers(t *table) []Finding {
 	groups := map[string][]*instance{}
+	lonely := t.lonely()
 	for _, in := range t.with(RoleHelper) {
 		if in.owner.Kind != OwnerNobody || in.service != nil || daemon(in.rec.Command) {
 			continue
@@ -47,7 +48,7 @@ func findLeftovers(t *table) []Finding {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
 		} else if in.rec.Confidence == Possible {
 			doubt = "its command line does not prove that an MCP server started it"
-		} else if s := t.lonely(in); s != nil {
+		} else if s := lonely[drivenBy(in)]; s != nil {
 			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, t.mainProc(s).PID)
 		} else if w == refused {
 			doubt = "who drives it could not be seen"
@@ -70,24 +71,31 @@ func findLeftovers(t *table) []Finding {
 	return out
 }
 
-// lonely returns a living server that drives browsers of the kind of this one and has none of its
-// own; nil when there is none.
-func (t *table) lonely(browser *instance) *instance {
+// drivers are what browsers are driven by, as the names of servers and of profile folders have it.
+var drivers = []string{"playwright", "puppeteer", "devtools"}
+
+// drivenBy names the driver whose profile folder a browser has; "" for none.
+func drivenBy(browser *instance) string {
 	dir := profile(browser.rec.Command)
-	for _, kind := range []string{"playwright", "puppeteer", "devtools"} {
-		if !strings.Contains(dir, kind) {
-			continue
+	for _, d := range drivers {
+		if strings.Contains(dir, d) {
+			return d
 		}
-		for _, s := range t.with(RoleServer) {
-			if s.verdict != "" || !strings.Contains(s.name, kind) {
-				continue
-			}
-			if !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
-				return s
+	}
+	return ""
+}
+
+// lonely finds, for each driver, a living server that has no browser of its own.
+func (t *table) lonely() map[string]*instance {
+	out := map[string]*instance{}
+	for _, s := range t.with(RoleServer) {
+		for _, d := range drivers {
+			if s.verdict == "" && strings.Contains(s.name, d) && !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
+				out[d] = s
 			}
 		}
 	}
-	return nil
+	return out
 }
 
 func hasPort(listen []string) bool {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -235,5 +236,23 @@ func BenchmarkJudge(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
 		})
+	}
+}
+
+// Judging takes memory, and so time, in proportion to the table: what compares every server with
+// every other one would show here by a factor.
+func TestJudgingIsLinear(t *testing.T) {
+	taken := func(processes int) float64 {
+		s := generate(1, processes)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		rules.Recognise(s).Judge(rules.Options{})
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	taken(100) // loads the catalog
+	small, large := taken(2_000), taken(20_000)
+	if ratio := large / small; ratio > 15 {
+		t.Errorf("ten times the processes take %.1f times the memory", ratio)
 	}
 }
