@@ -37,7 +37,7 @@ func (r *Recognised) Doubts() Doubts {
 		if !lost {
 			continue
 		}
-		if w == dead && in.owner.Kind == OwnerNobody {
+		if w == dead && (in.owner.Kind == OwnerNobody || in.owner.Kind == OwnerUnknown) {
 			d.Holders = append(d.Holders, t.pids(in)...)
 		}
 		if t.unasked(in) || t.snap.Host.Services == nil {

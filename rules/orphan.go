@@ -185,6 +185,8 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
 	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
 		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
+	case t.answersElsewhere(in) && t.below(in):
+		return lost{}, false // a job of somebody who is there
 	case t.answersElsewhere(in):
 		l.confidence, l.doubt = Likely, "its output goes to a file or a terminal, as when somebody asked once and waits for the answer"
 	case t.below(in):
@@ -271,7 +273,7 @@ func (t *table) judgeBelow(l *lost, settled bool) {
 	case t.unread(in):
 		l.proof += "; nobody reads its answers either"
 	case !known:
-		l.doubt = "its " + what + " is running and may wait for a last answer"
+		l.confidence, l.doubt = Likely, "its "+what+" is running and may wait for a last answer"
 	}
 }
 
@@ -281,10 +283,19 @@ func (t *table) answersElsewhere(in *instance) bool {
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY)
 }
 
-// unread tells that nobody is there to read what the server writes.
+// unread tells that nobody is there to read what the server writes, so that nobody waits for it.
 func (t *table) unread(in *instance) bool {
 	out := t.mainProc(in).Stdout
-	return out != nil && out.Peer == scan.PeerClosed
+	switch {
+	case out == nil:
+		return false
+	case out.Type != scan.StdinPipe || out.Holders == nil || t.marked(in, "holders"):
+		return out.Peer == scan.PeerClosed
+	}
+	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
+		at := t.forest.at(pid)
+		return at == none || t.of[at] != in
+	})
 }
 
 // below tells that an instance has a living parent that did not adopt it, as far as can be known.
@@ -348,6 +359,8 @@ func (t *table) orphanFinding(key string, group []lost) Finding {
 	switch {
 	case first.in.role == RoleClient:
 		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, Count(len(group), what), be(len(group), "it", "them"))
+	case t.below(first.in) && first.in.above == nil:
+		c.title = fmt.Sprintf("%s: %s can get no requests any more, below a program that is running", first.in.name, Count(len(group), what))
 	case t.below(first.in):
 		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, Count(len(group), what), be(len(group), "its", "their"))
 	}

@@ -49,6 +49,11 @@ func findRunaways(t *table) []Finding {
 			all = slices.DeleteFunc(all, func(in *instance) bool { age, ok := t.age(in); return ok && age < sessionIdle })
 		}
 		n := kinds(all)
+		if open, counted := t.inbound(parent); parent.role == RoleGateway && counted {
+			for identity := range n {
+				n[identity] -= open // so many are in use
+			}
+		}
 		var copies []*instance
 		worst := ""
 		for _, identity := range sortedKeys(n) {
