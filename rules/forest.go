@@ -163,16 +163,3 @@ func (f *forest) walk(visit func(node int32)) {
 		}
 	}
 }
-
-// below returns all descendants of a node, parents before children, without the node itself.
-func (f *forest) below(node int32) []int32 {
-	var out []int32
-	stack := slices.Clone(f.children[node])
-	for len(stack) > 0 {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		out = append(out, at)
-		stack = append(stack, f.children[at]...)
-	}
-	return out
-}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,7 +89,7 @@ func play(part []string) error {
 			unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 		}
 		stay()
-		ours.Close() // held until then
+		runtime.KeepAlive(ours) // it holds the other end
 	case "subreaper": // adopts what its client leaves behind
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err
