@@ -19,14 +19,16 @@ var orphan = Rule{
 		"such a server is adopted by PID 1 or another process that adopts, and stays until the machine is restarted. Nobody can ever use it again.",
 	Evidence: []string{
 		"its topmost launcher was adopted (PID 1, systemd --user, WSL's init, tini ...), or on Windows names a parent that is dead or younger than itself",
-		"nobody holds the other end of its stdin: the strongest evidence, and enough by itself",
+		"nobody holds the other end of its stdin: the strongest evidence",
+		"nobody who is alive reads what it writes",
 		"no service manager keeps it",
 		"it does not listen for connections",
 	},
 	Wrong: []string{
 		"a daemon that was started from a script which has ended: it listens, or its stdin is /dev/null, and is then left alone or given up only on request",
 		"a server that is shutting down: a client that closes regularly allows it about 4 seconds, so look twice",
-		"a one-shot (printf ... | server) that still works on its answer",
+		"a one-shot (printf ... | server) that still works on its answer: when its parent lives, somebody reads its output, the output goes to a file, or requests are left, it is given up only on request",
+		"a server whose stdin is on its way between two processes (SCM_RIGHTS) while an orphan holds it too: this cannot be seen",
 	},
 	Remedy: []string{
 		"server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive",

@@ -22,8 +22,8 @@ var spawnPerRequest = Rule{
 		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
 	},
 	Wrong: []string{
-		"many requests that are being answered at this moment: the newest is always left out, and so is what is younger than half a minute",
-		"requests that run for a very long time: reap takes an age",
+		"many requests that are being answered at this moment: as many servers as there are open connections may be at work, so that then only those are safe that are older than ten minutes; the newest is always left out",
+		"requests that run for longer than that: reap takes an age",
 		"a gateway in stateful mode whose sessions are all in use: a warning, ended only on request",
 	},
 	Remedy: []string{

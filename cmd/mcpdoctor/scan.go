@@ -38,7 +38,7 @@ func newScan(w *world) *cobra.Command {
 		Long: "scan looks at the process table, or at one that was saved, and prints what leaked: with the evidence, the\n" +
 			"processes and what to do. It ends nothing.\n\n" +
 			"Exit code: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or no view of the processes.",
-		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps auxww | mcpdoctor scan --from -",
+		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps -eo pid,ppid,etimes,rss,args | mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
 	f := c.Flags()
