@@ -23,7 +23,7 @@ var nobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gi
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("NOT TESTED: this needs root")
+		t.Skip("NOT TESTED: only root can become another user or enter a namespace, so nothing was tried there")
 	}
 }
 

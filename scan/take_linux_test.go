@@ -349,7 +349,7 @@ func TestTakeFamily(t *testing.T) {
 // TestTakeOwnerOfUndumpable: what belongs to root in /proc may be anybody's process.
 func TestTakeOwnerOfUndumpable(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: only root can start a process of another user")
+		t.Skip("NOT TESTED: only root can start a process of another user, so nothing was tried with one")
 	}
 	const nobody = 65534
 	sleep, err := exec.LookPath("sleep")

@@ -277,7 +277,7 @@ func TestLabKilledClients(t *testing.T) {
 
 	t.Run("seen by another user", func(t *testing.T) {
 		if os.Getuid() != 0 {
-			t.Skip("LAB SKIPPED: only root can be somebody else")
+			t.Skip("LAB SKIPPED: only root can be somebody else, so nothing was seen with the eyes of another user")
 		}
 		const nobody = 65534
 		r, _ := l.scanAs(&syscall.Credential{Uid: nobody, Gid: nobody})
