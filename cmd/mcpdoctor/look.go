@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"mcpdoctor/rules"
@@ -73,10 +74,7 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 	}
 	settled := map[scan.ID]bool{}
 	for _, id := range seen.Doubts().Settling {
-		settled[id] = false
-	}
-	for _, id := range before {
-		if _, still := settled[id]; still {
+		if slices.Contains(before, id) {
 			settled[id] = true
 		}
 	}
