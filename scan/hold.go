@@ -1,0 +1,62 @@
+package scan
+
+import "errors"
+
+// ErrGone tells that the process that an [ID] names is not there any more: it has ended, or its PID
+// was given to another. To who wants it ended that is success.
+var ErrGone = errors.New("the process has ended, or its PID belongs to another")
+
+// ErrUnnamed tells that an [ID] has no start time, so that it names nobody.
+var ErrUnnamed = errors.New("its start time is not known, so that its PID may belong to another")
+
+// Hold opens the one process that id names, so that it can be signalled and watched. The error is
+// [ErrGone] when it has ended already (a zombie has), [ErrUnnamed] when id has no start time, and
+// that of the system when it may not be opened.
+//
+// On Linux the handle is a pidfd (pidfd_open(2)): the kernel ties it to the process and not to the
+// number, and the start time is compared after it was opened, so that no signal can reach another
+// process that was given the PID meanwhile. Windows has handles of the same kind. Elsewhere, and on
+// kernels before 5.3, the start time is compared immediately before each signal, which leaves
+// microseconds in which the PID could change hands.
+func Hold(id ID) (*Held, error) {
+	if id.Start == 0 {
+		return nil, ErrUnnamed
+	}
+	h := &Held{id: id}
+	if err := h.open(); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Held is a process that [Hold] opened.
+type Held struct {
+	id ID
+	grip
+}
+
+// Terminate asks the process to end: SIGTERM. Windows has nothing of the kind: there it does what
+// Kill does. The error is [ErrGone] when the process has ended.
+func (h *Held) Terminate() error { return h.signal(toTerminate) }
+
+// Continue lets a stopped process run on, so that it can end: SIGCONT. On Windows it does nothing.
+func (h *Held) Continue() error { return h.signal(toContinue) }
+
+// Kill ends the process whether it wants or not: SIGKILL. One that waits for a device in the kernel
+// (state D) ends when that wait is over.
+func (h *Held) Kill() error { return h.signal(toKill) }
+
+// Ended tells that the process has ended, also when nobody has waited for it yet.
+func (h *Held) Ended() bool { return h.ended() }
+
+// Close gives the handle back. The process is not touched.
+func (h *Held) Close() { h.close() }
+
+// act is what is asked of a process.
+type act int
+
+const (
+	toTerminate act = iota
+	toContinue
+	toKill
+)

@@ -1,0 +1,53 @@
+//go:build unix && !linux
+
+package scan
+
+import (
+	"errors"
+
+	"github.com/shirou/gopsutil/v4/process"
+	"golang.org/x/sys/unix"
+)
+
+// grip is nothing: these systems have no handle on a process that is not one's own child.
+type grip struct{}
+
+func (h *Held) open() error { return h.compare() }
+
+func (h *Held) close() {}
+
+// compare tells whether the PID still belongs to the process that the ID names, by its start time.
+func (h *Held) compare() error {
+	if err := unix.Kill(h.id.PID, 0); err == unix.ESRCH {
+		return ErrGone
+	}
+	p := process.Process{Pid: int32(h.id.PID)}
+	ms, err := p.CreateTime()
+	switch {
+	case err != nil && errors.Is(unix.Kill(h.id.PID, 0), unix.ESRCH):
+		return ErrGone
+	case err != nil:
+		return err
+	case ms != h.id.Start:
+		return ErrGone
+	}
+	return nil
+}
+
+func (h *Held) signal(a act) error {
+	if err := h.compare(); err != nil {
+		return err
+	}
+	err := unix.Kill(h.id.PID, map[act]unix.Signal{toTerminate: unix.SIGTERM, toContinue: unix.SIGCONT, toKill: unix.SIGKILL}[a])
+	if err == unix.ESRCH {
+		return ErrGone
+	}
+	return err
+}
+
+func (h *Held) ended() bool {
+	if errors.Is(h.compare(), ErrGone) {
+		return true
+	}
+	return zombie(h.id.PID)
+}

@@ -1,0 +1,58 @@
+package scan
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// grip is a handle, which keeps the PID from being given to another while it is open.
+type grip struct {
+	handle windows.Handle
+}
+
+func (h *Held) open() error {
+	const rights = windows.PROCESS_TERMINATE | windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
+	handle, err := windows.OpenProcess(rights, false, uint32(h.id.PID))
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // nobody has the PID
+		return ErrGone
+	}
+	if err != nil {
+		return err
+	}
+	h.handle = handle
+	var created, exited, kernel, user windows.Filetime
+	if err := windows.GetProcessTimes(handle, &created, &exited, &kernel, &user); err != nil {
+		h.close()
+		return err
+	}
+	// Milliseconds since 1970, as Take has it.
+	if created.Nanoseconds()/int64(time.Millisecond) != h.id.Start || h.ended() {
+		h.close()
+		return ErrGone
+	}
+	return nil
+}
+
+func (h *Held) signal(a act) error {
+	if a == toContinue {
+		return nil
+	}
+	if h.ended() {
+		return ErrGone
+	}
+	return windows.TerminateProcess(h.handle, 1)
+}
+
+func (h *Held) ended() bool {
+	event, err := windows.WaitForSingleObject(h.handle, 0)
+	return err == nil && event == windows.WAIT_OBJECT_0
+}
+
+func (h *Held) close() {
+	if h.handle != 0 {
+		windows.CloseHandle(h.handle) //nolint:errcheck // nothing can be done about it
+		h.handle = 0
+	}
+}
