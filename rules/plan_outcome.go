@@ -1,0 +1,128 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"mcpdoctor/scan"
+)
+
+// Told returns the plan with what became of each process: fates are what [scan.End] said of
+// [Plan.Groups].
+func (p *Plan) Told(fates [][]scan.Fate) *Plan {
+	out := *p
+	out.Acted, out.Instances = true, slices.Clone(p.Instances)
+	next := 0
+	for i := range out.Instances {
+		if d := &out.Instances[i]; d.Outcome == Planned {
+			d.told(fates[next])
+			next++
+		}
+	}
+	out.summarise()
+	return &out
+}
+
+// worst are the outcomes of processes from the worst to the best: an instance has that of the worst
+// of its processes.
+var worst = []scan.Outcome{scan.Survived, scan.Refused, scan.Unasked, scan.Unsettled, scan.Killed, scan.Ended, scan.Gone}
+
+func (d *Doomed) told(fates []scan.Fate) {
+	d.Processes = slices.Clone(d.Processes)
+	found := map[scan.Outcome]string{}
+	for i, f := range fates {
+		s := &d.Processes[i]
+		s.Outcome, s.Reason = Outcome(f.Outcome), says(f)
+		if found[f.Outcome] == "" {
+			found[f.Outcome] = fmt.Sprintf("pid %d: %s", s.PID, s.Reason)
+		}
+	}
+	for _, o := range worst {
+		if reason, ok := found[o]; ok {
+			d.Outcome = Outcome(o)
+			if o == scan.Survived || o == scan.Refused || o == scan.Unasked || o == scan.Unsettled {
+				d.Reason = reason
+			}
+			return
+		}
+	}
+}
+
+// says explains a fate that is not the one that was hoped for.
+func says(f scan.Fate) string {
+	switch f.Outcome {
+	case scan.Refused:
+		return fmt.Sprintf("it could not be signalled: %v", f.Err)
+	case scan.Survived:
+		return "it is still there after SIGKILL: the kernel waits for a device or a file system"
+	case scan.Unasked:
+		return "nothing was sent to it: mcpdoctor was interrupted"
+	case scan.Unsettled:
+		return "it was asked to end and had not when mcpdoctor was interrupted"
+	}
+	return ""
+}
+
+// weigh adds up the memory of what is to be ended.
+func (d *Doomed) weigh() {
+	d.RSSBytes, d.PSSBytes = 0, 0
+	known := true
+	for _, s := range d.Processes {
+		if s.RSSBytes != nil {
+			d.RSSBytes += *s.RSSBytes
+		}
+		if known = known && s.pss != nil; known {
+			d.PSSBytes += *s.pss
+		}
+	}
+	if !known {
+		d.PSSBytes = 0
+	}
+}
+
+// summarise counts the plan as it stands.
+func (p *Plan) summarise() {
+	s := PlanSummary{Instances: len(p.Instances)}
+	known := true
+	for _, d := range p.Instances {
+		s.Processes += len(d.Processes)
+		switch d.Outcome {
+		case Outcome(scan.Ended), Outcome(scan.Killed), Outcome(scan.Gone):
+			s.Ended++
+		case Spared:
+			s.Spared++
+		case Outcome(scan.Refused):
+			s.Refused++
+		case Outcome(scan.Survived):
+			s.Survived++
+		case Outcome(scan.Unasked), Outcome(scan.Unsettled):
+			s.Interrupted++
+		}
+		for _, one := range d.Processes {
+			if !one.counts() {
+				continue
+			}
+			if one.RSSBytes != nil {
+				s.RSSBytes += *one.RSSBytes
+			}
+			if known = known && one.pss != nil; known {
+				s.PSSBytes += *one.pss
+			}
+		}
+	}
+	if !known {
+		s.PSSBytes = 0
+	}
+	p.Summary = s
+}
+
+// counts tells that a process's memory came back, or is to. What ended by itself is not our doing.
+func (s Sentenced) counts() bool {
+	return s.Outcome == Planned || s.Outcome == Outcome(scan.Ended) || s.Outcome == Outcome(scan.Killed)
+}
+
+// Failed tells that something that was planned is still there, for another reason than that it is
+// spared.
+func (p *Plan) Failed() bool {
+	return p.Summary.Refused+p.Summary.Survived+p.Summary.Interrupted > 0
+}
