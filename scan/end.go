@@ -3,12 +3,14 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
 
 // Handle is one process that can be signalled and watched, whatever happens to its PID. [Hold] gives
-// those of this machine.
+// those of this machine. None of its methods may block. Each signal's error is [ErrGone] when the
+// process has ended.
 type Handle interface {
 	Terminate() error
 	Continue() error
@@ -27,12 +29,12 @@ type Group struct {
 // Outcome is what became of a process that was to be ended.
 type Outcome string
 
-// The outcomes. The last three mean that the process was there when it was last looked at.
+// The outcomes. The last four mean that the process was there when it was last looked at.
 const (
 	Gone      Outcome = "gone"      // it had ended before anything was sent to it
 	Ended     Outcome = "ended"     // it ended when it was asked to, or when those before it had ended
 	Killed    Outcome = "killed"    // it ended by SIGKILL only
-	Refused   Outcome = "refused"   // the system did not let it be signalled
+	Refused   Outcome = "refused"   // it, or another of its group, could not be opened or signalled
 	Survived  Outcome = "survived"  // it is there though it was killed
 	Unasked   Outcome = "unasked"   // nothing was sent to it: End was interrupted
 	Unsettled Outcome = "unsettled" // it was asked to end, and had not ended when End was interrupted
@@ -48,18 +50,21 @@ type Fate struct {
 // Ended tells that the process is not there any more, for whatever reason.
 func (f Fate) Ended() bool { return f.Outcome == Gone || f.Outcome == Ended || f.Outcome == Killed }
 
-// afterKill is how long a killed process may take to be gone. The kernel needs milliseconds, more
-// when it has gigabytes to give back.
-const afterKill = 2 * time.Second
+// afterKill is how long a killed process may take to be gone. The kernel needs milliseconds, and
+// seconds when it has gigabytes to give back, some of them swapped out.
+const afterKill = 5 * time.Second
 
 // End ends the processes of all groups, at the same time, and returns what became of each, in the
 // order of groups and stages.
 //
 // All of a group are opened with hold first, so that each signal reaches the process that its ID
-// names or nobody. The first stage is asked at once (SIGTERM, and SIGCONT for who is stopped and could
-// not take it), stage i of n after i/n of grace unless it has ended by itself, and what is left after
-// grace is killed. It takes one grace, and a moment, for any number of groups, and less when all end
-// sooner. A process group is never signalled: it may be the client's.
+// names or nobody. When one is there and cannot be opened, nobody in its group is signalled: a
+// launcher that ended without its server would leave an orphan.
+//
+// The first stage is asked at once (SIGTERM, and SIGCONT for who is stopped and could not take it),
+// stage i of n after i/n of grace unless it has ended by itself, and what is left after grace is
+// killed. It takes one grace, and a moment, for any number of groups, and less when all end sooner. A
+// process group is never signalled: it may be the client's.
 //
 // When ctx ends, nothing more is signalled.
 func End(ctx context.Context, hold func(ID) (Handle, error), groups []Group, grace time.Duration) [][]Fate {
@@ -67,7 +72,7 @@ func End(ctx context.Context, hold func(ID) (Handle, error), groups []Group, gra
 	var all sync.WaitGroup
 	for i, g := range groups {
 		all.Go(func() {
-			e := open(hold, g)
+			e := open(ctx, hold, g)
 			defer e.close()
 			e.end(ctx, grace)
 			fates[i] = e.fates()
@@ -79,38 +84,56 @@ func End(ctx context.Context, hold func(ID) (Handle, error), groups []Group, gra
 
 // ending is one group while it is ended.
 type ending struct {
-	stages [][]*target
-	begun  bool // somebody was asked
+	targets []*target // in the order of the stages
+	stages  int
+	begun   bool // somebody was asked
 }
 
 // target is one process that is to be ended.
 type target struct {
-	handle Handle // nil when it could not be opened
+	stage  int
+	handle Handle // nil when it was not opened
 	fate   Fate
 }
 
-func open(hold func(ID) (Handle, error), g Group) *ending {
-	e := &ending{stages: make([][]*target, len(g.Stages))}
+func open(ctx context.Context, hold func(ID) (Handle, error), g Group) *ending {
+	e := &ending{stages: len(g.Stages)}
 	for i, stage := range g.Stages {
 		for _, id := range stage {
-			t := &target{fate: Fate{ID: id, Outcome: Unasked}}
-			if h, err := hold(id); err == nil {
-				t.handle = h
-			} else {
-				e.failed(t, err)
-			}
-			e.stages[i] = append(e.stages[i], t)
+			e.targets = append(e.targets, &target{stage: i, fate: Fate{ID: id, Outcome: Unasked}})
+		}
+	}
+	for _, t := range e.targets {
+		if ctx.Err() != nil {
+			break
+		}
+		h, err := hold(t.fate.ID)
+		if err != nil {
+			e.failed(t, err)
+		} else {
+			t.handle = h
+		}
+		if t.fate.Outcome == Refused {
+			e.refuse(fmt.Errorf("pid %d, which was to end with it, could not be opened: %w", t.fate.ID.PID, err))
+			break
 		}
 	}
 	return e
 }
 
+// refuse gives up who is not known to have ended.
+func (e *ending) refuse(err error) {
+	for _, t := range e.targets {
+		if t.fate.Outcome == Unasked {
+			t.fate.Outcome, t.fate.Err = Refused, err
+		}
+	}
+}
+
 func (e *ending) close() {
-	for _, stage := range e.stages {
-		for _, t := range stage {
-			if t.handle != nil {
-				t.handle.Close()
-			}
+	for _, t := range e.targets {
+		if t.handle != nil {
+			t.handle.Close()
 		}
 	}
 }
@@ -122,17 +145,19 @@ func (e *ending) end(ctx context.Context, grace time.Duration) {
 		if !e.wait(ctx, clock) {
 			return
 		}
-		for _, t := range e.stages[i] {
-			e.ask(t)
+		for _, t := range e.targets {
+			if t.stage == i && ctx.Err() == nil {
+				e.ask(t)
+			}
 		}
-		n := time.Duration(len(e.stages))
+		n := time.Duration(e.stages)
 		clock.Reset(grace*time.Duration(i+1)/n - grace*time.Duration(i)/n)
 	}
 	if !e.wait(ctx, clock) {
 		return
 	}
-	for _, stage := range e.stages {
-		for _, t := range stage {
+	for _, t := range e.targets {
+		if ctx.Err() == nil {
 			e.kill(t)
 		}
 	}
@@ -147,10 +172,8 @@ func (e *ending) wait(ctx context.Context, clock *time.Timer) (more bool) {
 	const soonest, latest = 5 * time.Millisecond, 50 * time.Millisecond
 	for pause := soonest; ; pause = min(2*pause, latest) {
 		left := false
-		for _, stage := range e.stages {
-			for _, t := range stage {
-				left = e.left(t) || left
-			}
+		for _, t := range e.targets {
+			left = e.left(t) || left
 		}
 		if !left || ctx.Err() != nil {
 			return false
@@ -169,22 +192,21 @@ func (e *ending) wait(ctx context.Context, clock *time.Timer) (more bool) {
 
 // left looks whether the process is still there and can still be ended.
 func (e *ending) left(t *target) bool {
-	switch t.fate.Outcome {
-	case Unasked, Unsettled, Survived:
-	default:
+	if t.handle == nil || t.fate.Ended() {
 		return false
 	}
 	if !t.handle.Ended() {
-		return true
+		return t.fate.Outcome != Refused
 	}
 	switch {
 	case t.fate.Outcome == Survived:
 		t.fate.Outcome = Killed
 	case !e.begun:
 		t.fate.Outcome = Gone
-	default: // also who was not asked: it ended because another did
+	default: // also who was not asked, or refused: it ended because another did
 		t.fate.Outcome = Ended
 	}
+	t.fate.Err = nil
 	return false
 }
 
@@ -198,9 +220,8 @@ func (e *ending) ask(t *target) {
 	}
 	e.begun, t.fate.Outcome = true, Unsettled
 	// The signal waits for a stopped process to go on; to others SIGCONT does nothing (signal(7)).
-	if err := t.handle.Continue(); err != nil {
-		e.failed(t, err)
-	}
+	// Where it fails, SIGKILL needs none.
+	t.handle.Continue() //nolint:errcheck // the process was asked all the same
 }
 
 func (e *ending) kill(t *target) {
@@ -227,11 +248,9 @@ func (e *ending) failed(t *target, err error) {
 }
 
 func (e *ending) fates() []Fate {
-	var out []Fate
-	for _, stage := range e.stages {
-		for _, t := range stage {
-			out = append(out, t.fate)
-		}
+	out := make([]Fate, len(e.targets))
+	for i, t := range e.targets {
+		out[i] = t.fate
 	}
 	return out
 }

@@ -1,7 +1,9 @@
 package scan
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -12,32 +14,46 @@ type grip struct {
 	fd int
 }
 
-func (h *Held) open() error {
-	fd, err := unix.PidfdOpen(h.id.PID, 0)
-	switch {
-	case err == unix.ESRCH || err == unix.EINVAL: // EINVAL: the number is one of a thread
+var (
+	errHidden  = errors.New("it is there, but /proc does not show it")
+	errForeign = errors.New("/proc is that of another PID namespace, in which the PID means another process")
+)
+
+func (h *Held) open() error { return h.openBy(unix.PidfdOpen) }
+
+func (h *Held) openBy(pidfdOpen func(pid, flags int) (int, error)) error {
+	fd, err := pidfdOpen(h.id.PID, 0)
+	switch err {
+	case nil:
+	case unix.ESRCH, unix.ENOENT, unix.EINVAL: // ENOENT, before Linux 6.16 EINVAL: the number is one of a thread
 		return ErrGone
-	case err == unix.ENOSYS || err == unix.EPERM: // before Linux 5.3; refused by a sandbox's filter
+	case unix.ENOSYS, unix.EPERM: // before Linux 5.3; refused by a sandbox's filter
 		fd = -1
-	case err != nil:
+	default:
 		return err
 	}
 	h.fd = fd
-	if err := h.compare(); err != nil {
-		h.close()
-		return err
+	err = h.compare()
+	if err == nil {
+		err = h.confirm()
 	}
-	return nil
+	if err != nil {
+		h.close()
+	}
+	return err
 }
 
-// compare tells whether the PID still belongs to the process that the ID names, and it lives.
+// compare tells whether the PID still belongs to the process that the ID names, and it lives. The
+// kernel writes /proc/PID/stat without waiting for anything that the process holds.
 func (h *Held) compare() error {
-	r := reader{root: unix.AT_FDCWD, buf: make([]byte, 1<<10)}
-	content, err := r.read("/proc/"+strconv.Itoa(h.id.PID)+"/stat", len(r.buf), nil)
-	switch {
-	case gone(err):
+	content, err := h.read(strconv.Itoa(h.id.PID) + "/stat")
+	if gone(err) {
+		if unix.Kill(h.id.PID, 0) != unix.ESRCH { // hidepid=2
+			return errHidden
+		}
 		return ErrGone
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	st, err := parseStat(content)
@@ -50,8 +66,60 @@ func (h *Held) compare() error {
 	return nil
 }
 
+// confirm tells whether the kernel and /proc mean the same process by the PID. They do not in a
+// container that was given the /proc of its host: what was compared is then another process than
+// what was opened.
+func (h *Held) confirm() error {
+	if h.fd < 0 {
+		switch self, err := os.Readlink("/proc/self"); {
+		case err != nil:
+			return err
+		case self != strconv.Itoa(os.Getpid()):
+			return errForeign
+		}
+		return nil
+	}
+	content, err := h.read("self/fdinfo/" + strconv.Itoa(h.fd))
+	if err != nil {
+		return err
+	}
+	switch parsePidfd(content) {
+	case int64(h.id.PID):
+		return nil
+	case -1: // it has ended, and was waited for
+		return ErrGone
+	}
+	return errForeign
+}
+
+// parsePidfd finds the PID in what /proc/self/fdinfo tells about a pidfd: that of the namespace that
+// /proc shows, 0 when it is not in there, -1 when the process has ended and was waited for.
+func parsePidfd(fdinfo []byte) int64 {
+	for line := range bytes.Lines(fdinfo) {
+		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
+			if pid, ok := parseInt(bytes.TrimSpace(value)); ok {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+func (h *Held) read(path string) ([]byte, error) {
+	r := reader{root: unix.AT_FDCWD, buf: make([]byte, 1<<10)}
+	return r.read("/proc/"+path, len(r.buf), nil)
+}
+
 func (h *Held) signal(a act) error {
-	s := map[act]unix.Signal{toTerminate: unix.SIGTERM, toContinue: unix.SIGCONT, toKill: unix.SIGKILL}[a]
+	var s unix.Signal
+	switch a {
+	case toTerminate:
+		s = unix.SIGTERM
+	case toContinue:
+		s = unix.SIGCONT
+	case toKill:
+		s = unix.SIGKILL
+	}
 	var err error
 	if h.fd >= 0 {
 		err = unix.PidfdSendSignal(h.fd, s, nil, 0)
@@ -71,11 +139,11 @@ func (h *Held) ended() bool {
 	}
 	for {
 		fds := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(fds, 0)
+		_, err := unix.Poll(fds, 0)
 		if err == unix.EINTR {
 			continue
 		}
-		return err == nil && n > 0
+		return err == nil && fds[0].Revents&unix.POLLIN != 0
 	}
 }
 

@@ -16,7 +16,8 @@ func (h *Held) open() error { return h.compare() }
 
 func (h *Held) close() {}
 
-// compare tells whether the PID still belongs to the process that the ID names, by its start time.
+// compare tells whether the PID still belongs to the process that the ID names, by its start time,
+// and it lives.
 func (h *Held) compare() error {
 	if err := unix.Kill(h.id.PID, 0); err == unix.ESRCH {
 		return ErrGone
@@ -28,7 +29,7 @@ func (h *Held) compare() error {
 		return ErrGone
 	case err != nil:
 		return err
-	case ms != h.id.Start:
+	case ms != h.id.Start, zombie(h.id.PID):
 		return ErrGone
 	}
 	return nil
@@ -38,16 +39,20 @@ func (h *Held) signal(a act) error {
 	if err := h.compare(); err != nil {
 		return err
 	}
-	err := unix.Kill(h.id.PID, map[act]unix.Signal{toTerminate: unix.SIGTERM, toContinue: unix.SIGCONT, toKill: unix.SIGKILL}[a])
+	var s unix.Signal
+	switch a {
+	case toTerminate:
+		s = unix.SIGTERM
+	case toContinue:
+		s = unix.SIGCONT
+	case toKill:
+		s = unix.SIGKILL
+	}
+	err := unix.Kill(h.id.PID, s)
 	if err == unix.ESRCH {
 		return ErrGone
 	}
 	return err
 }
 
-func (h *Held) ended() bool {
-	if errors.Is(h.compare(), ErrGone) {
-		return true
-	}
-	return zombie(h.id.PID)
-}
+func (h *Held) ended() bool { return errors.Is(h.compare(), ErrGone) }

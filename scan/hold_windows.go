@@ -39,10 +39,11 @@ func (h *Held) signal(a act) error {
 	if a == toContinue {
 		return nil
 	}
-	if h.ended() {
+	err := windows.TerminateProcess(h.handle, 1)
+	if err != nil && h.ended() { // one that is ending already refuses
 		return ErrGone
 	}
-	return windows.TerminateProcess(h.handle, 1)
+	return err
 }
 
 func (h *Held) ended() bool {
