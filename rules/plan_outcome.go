@@ -87,7 +87,7 @@ func (p *Plan) summarise() {
 	for _, d := range p.Instances {
 		s.Processes += len(d.Processes)
 		switch d.Outcome {
-		case Outcome(scan.Ended), Outcome(scan.Killed), Outcome(scan.Gone):
+		case Outcome(scan.Gone), Outcome(scan.Ended), Outcome(scan.Killed):
 			s.Ended++
 		case Spared:
 			s.Spared++
