@@ -1,0 +1,160 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// greet finds out what the endpoint speaks: it asks as every client until 2025-11-25 begins, then as
+// 2026-07-28 has it, and where neither is understood it opens the stream of the old transport.
+func (a *asker) greet(ctx context.Context) error {
+	first := a.ask(ctx, AskInitialize, "POST initialize", initialize())
+	switch {
+	case first.err != nil:
+		return first.err
+	case first.Status == 0:
+		return &Unaskable{NoAnswer, first.Failed}
+	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden:
+		return &Unaskable{NoAccess, fmt.Sprintf("it refuses whoever does not prove who they are (HTTP %d)", first.Status)}
+	case first.Result:
+		a.e.Transport = Streamable
+		a.agree(first)
+	case first.Status >= 300 && first.Status < 400:
+		return &Unaskable{NoMCP, fmt.Sprintf("it answers a POST with HTTP %d, and does not say where to go", first.Status)}
+	}
+	discovered := a.ask(ctx, AskModern, "POST server/discover, revision "+modern, message{rpc: "server/discover", modern: true})
+	a.discover(first, discovered)
+	if a.e.Transport != "" {
+		return nil
+	}
+	if a.openStream(ctx) {
+		a.e.Transport = LegacySSE
+		return nil
+	}
+	if ctx.Err() != nil {
+		return &Unaskable{NoTime, "the time was over before it was known what it speaks"}
+	}
+	get := a.e.Exchanges[len(a.e.Exchanges)-1].Answer
+	return &Unaskable{NoMCP, "it does not speak MCP as far as can be told: initialize is answered with " + first.words() + ", and GET with " + get.words()}
+}
+
+func initialize() message {
+	return message{rpc: "initialize", params: map[string]any{
+		"protocolVersion": newestLegacy, "capabilities": map[string]any{}, "clientInfo": client,
+	}}
+}
+
+// agree takes over what initialize told: the version, the server's name, the session.
+func (a *asker) agree(r reply) {
+	var told struct {
+		ProtocolVersion string
+		ServerInfo      struct{ Name, Version string }
+	}
+	_ = json.Unmarshal(r.result, &told) // what it does not tell stays empty
+	a.e.Version, a.e.Name, a.e.Release = a.short(told.ProtocolVersion), a.short(told.ServerInfo.Name), a.short(told.ServerInfo.Version)
+	if version(told.ProtocolVersion) {
+		a.version = told.ProtocolVersion
+	}
+	a.e.Session = r.session != ""
+	a.keep(r.session)
+}
+
+// version tells that a protocol version has the form of one, so that it can be sent as a header.
+func version(s string) bool {
+	const longest = 32
+	return s != "" && len(s) <= longest && strings.Trim(s, "0123456789-.abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// keep remembers a session that is to be deleted.
+func (a *asker) keep(session string) {
+	if session != "" {
+		a.opened = append(a.opened, session)
+	}
+}
+
+// discover says whether revision 2026-07-28 is served, by what came to a request in its form, or by the
+// error with which a server that speaks nothing else refuses initialize.
+func (a *asker) discover(first, discovered reply) {
+	var told struct {
+		SupportedVersions []string
+		ServerInfo        struct{ Name, Version string }
+		Supported         []string
+	}
+	for _, from := range []json.RawMessage{first.data, discovered.data, discovered.result} {
+		_ = json.Unmarshal(from, &told) // of another form: nothing is told
+	}
+	for _, v := range append(told.Supported, told.SupportedVersions...) {
+		if version(v) && len(a.e.Supported) < 8 {
+			a.e.Supported = append(a.e.Supported, v)
+		}
+	}
+	if a.e.Name == "" {
+		a.e.Name, a.e.Release = a.short(told.ServerInfo.Name), a.short(told.ServerInfo.Version)
+	}
+	a.e.Modern = discovered.Result && discovered.Status == http.StatusOK
+	if a.e.Transport != "" {
+		return
+	}
+	if a.e.Modern || modernError(first.Answer) {
+		a.e.Transport, a.e.Version = Stateless, modern
+	}
+}
+
+// modernError tells that an error is one that only servers of revision 2026-07-28 know.
+func modernError(r Answer) bool {
+	return r.Error && (r.Code == headerMismatch || r.Code == missingCapability || r.Code == unsupportedVersion)
+}
+
+// askStreamable asks what Streamable HTTP leaves to the server: what a session is to it.
+func (a *asker) askStreamable(ctx context.Context) {
+	list := message{rpc: "tools/list", modern: a.e.Transport == Stateless}
+	session := ""
+	if a.e.Session {
+		session = a.opened[0]
+		a.ask(ctx, AskInitialized, "POST notifications/initialized", message{rpc: "notifications/initialized", notify: true, session: session})
+	}
+	a.ask(ctx, AskWithout, "POST tools/list, no session", list)
+	list.session = nobody
+	a.ask(ctx, AskUnknown, "POST tools/list, unknown session", list)
+	if session == "" {
+		return
+	}
+	list.session = session
+	a.ask(ctx, AskWith, "POST tools/list, session of initialize", list)
+	gone := a.ask(ctx, AskDelete, "DELETE, session of initialize", message{method: http.MethodDelete, session: session})
+	a.ask(ctx, AskDeleted, "POST tools/list, deleted session", list)
+	a.undeletable = gone.Status != 0 && gone.Status/100 != 2
+	if gone.Status/100 == 2 {
+		a.opened = a.opened[1:]
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// words is an answer in a line.
+func (r Answer) words() string {
+	switch {
+	case r.Status == 0:
+		return r.Failed
+	case r.Result:
+		return fmt.Sprintf("%d and a result", r.Status)
+	case r.Error && r.Text != "":
+		return fmt.Sprintf("%d and error %d (%s)", r.Status, r.Code, r.Text)
+	case r.Error:
+		return fmt.Sprintf("%d and error %d", r.Status, r.Code)
+	case r.Failed != "":
+		return fmt.Sprintf("%d, and %s", r.Status, r.Failed)
+	case strings.HasPrefix(r.Type, "text/html"):
+		return fmt.Sprintf("%d and a web page", r.Status)
+	case r.Text != "":
+		return fmt.Sprintf("%d %q", r.Status, r.Text)
+	}
+	return strconv.Itoa(r.Status)
+}
+
+// Words is an answer in a line: "404 and error -32001 (Session not found)".
+func (r Answer) Words() string { return r.words() }
