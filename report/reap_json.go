@@ -1,0 +1,109 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"reflect"
+	"time"
+
+	"mcpdoctor/rules"
+)
+
+// cleanPlan returns a deep copy of a plan in which every string is safe to show, and no list is nil,
+// so that JSON has [] for it and never null.
+func cleanPlan(p *rules.Plan) *rules.Plan {
+	v := copyOf(reflect.ValueOf(p), text)
+	fill(v.Elem())
+	return v.Interface().(*rules.Plan)
+}
+
+// fill gives every list that is nil in a value, and in all that it holds, a length of 0 instead.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Slice:
+		if v.IsNil() {
+			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+		}
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	}
+}
+
+// PlanJSON writes a plan, or what became of it, as one JSON value, to the contract that [rules.Plan] is.
+func PlanJSON(w io.Writer, p *rules.Plan) error { return writeJSON(w, cleanPlan(p)) }
+
+// logged is one line of a log: what became of one instance. It says all that a reader has to know
+// who sees no other line.
+type logged struct {
+	Time    time.Time  `json:"time"` // when it was written down, in UTC
+	Host    string     `json:"host,omitempty"`
+	Tool    rules.Tool `json:"tool"`
+	Outcome string     `json:"outcome"`
+	Reason  string     `json:"reason,omitempty"` // absent when it ended as it was asked to
+
+	Server     string    `json:"server"`
+	Role       string    `json:"role"`
+	Rule       string    `json:"rule"`
+	Confidence string    `json:"confidence"`
+	Finding    string    `json:"finding"`
+	RootPID    int       `json:"root_pid"`
+	PIDs       []int     `json:"pids"` // in the order in which they were asked to end
+	Started    time.Time `json:"started,omitzero"`
+	AgeSeconds int64     `json:"age_seconds"`
+	RSSBytes   int64     `json:"rss_bytes"`
+	PSSBytes   int64     `json:"pss_bytes,omitempty"` // absent unless known of every process
+	Command    string    `json:"command"`             // of the process that did the work
+
+	Processes []loggedProcess `json:"processes"`
+	Left      []rules.Kept    `json:"left,omitempty"`
+}
+
+type loggedProcess struct {
+	PID     int    `json:"pid"`
+	Outcome string `json:"outcome"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// PlanLog writes one line of JSON for each instance that something became of: that ended, was spared, or
+// is still there though it was to end. One that is only planned has none. All lines are written at
+// once, so that those of two writers that append to one file do not mix (O_APPEND in open(2)).
+func PlanLog(w io.Writer, p *rules.Plan, now time.Time) error {
+	p = cleanPlan(p)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, d := range p.Instances {
+		if d.Outcome == rules.Planned {
+			continue
+		}
+		if err := enc.Encode(logLine(p, d, now)); err != nil {
+			return err
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func logLine(p *rules.Plan, d rules.Doomed, now time.Time) logged {
+	l := logged{
+		Time: now.UTC().Truncate(time.Second), Host: p.Host, Tool: p.Tool, Outcome: string(d.Outcome), Reason: d.Reason,
+		Server: d.Server, Role: string(d.Role), Rule: d.Rule, Confidence: string(d.Confidence), Finding: d.Finding,
+		RootPID: d.RootPID, PIDs: pidsOf(d), Started: d.Started, AgeSeconds: d.AgeSeconds, RSSBytes: d.RSSBytes, PSSBytes: d.PSSBytes,
+		Command: worker(d).Command, Processes: []loggedProcess{}, Left: d.Left,
+	}
+	for _, s := range d.Processes {
+		l.Processes = append(l.Processes, loggedProcess{PID: s.PID, Outcome: string(s.Outcome), Reason: s.Reason})
+	}
+	return l
+}
