@@ -129,6 +129,9 @@ type Kept struct {
 	PIDs   []int  `json:"pids"`
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
+
+	// Young tells that it is kept for its age only: a later run may end it.
+	Young bool `json:"young,omitempty"`
 }
 
 // PlanSummary counts instances by what became of them, and what came back.
@@ -221,6 +224,7 @@ func (g *guard) sentence(s *given) (Doomed, *Kept) {
 	}
 	kept.Server = s.in.name
 	if kept.Reason = g.keepsInstance(s); kept.Reason != "" {
+		kept.Young = g.onlyYoung(s)
 		return Doomed{}, kept
 	}
 	d := Doomed{

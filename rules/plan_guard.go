@@ -84,6 +84,13 @@ func (g *guard) keepsInstance(s *given) string {
 	return ""
 }
 
+// onlyYoung tells that an instance would be ended if it were older.
+func (g *guard) onlyYoung(s *given) bool {
+	old := *g
+	old.consent.OlderThan = 0
+	return old.keepsInstance(s) == ""
+}
+
 // keepsHelper says why a helper is left alone when its instance is ended; "" when it is not.
 func (g *guard) keepsHelper(s *given, node int32) string {
 	if !slices.Contains(s.nodes, node) {
