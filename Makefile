@@ -24,7 +24,7 @@ bench: ## speed and memory, each against another command in the same run
 	$(GO) test -run '^$$' -bench Command -benchtime 1x ./cmd/mcpdoctor
 
 golden: ## write the golden output anew; read the difference before you commit it
-	$(GO) test ./report -run Golden -update
+	$(GO) test ./report ./cmd/mcpdoctor -run Golden -update
 
 fuzz: ## every fuzz target for 20 seconds
 	@for pkg in ./scan ./scan/config ./rules ./report; do \

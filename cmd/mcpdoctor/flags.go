@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +54,27 @@ func (f *fileName) Set(name string) error {
 type span struct{ time.Duration }
 
 func (s *span) Type() string { return "duration" }
+
+// String is the shortest form that Set takes back: 1h and not 1h0m0s, 2d and not 48h0m0s.
+func (s *span) String() string {
+	const day = 24 * time.Hour
+	days := min(s.Duration/day, math.MaxUint16) // Set takes no more of them
+	rest := s.Duration - days*day
+	if rest == 0 && days > 0 {
+		return fmt.Sprintf("%dd", days)
+	}
+	text := rest.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	if days > 0 {
+		text = fmt.Sprintf("%dd%s", days, text)
+	}
+	return text
+}
 
 func (s *span) Set(text string) error {
 	rest := text

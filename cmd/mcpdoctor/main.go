@@ -42,5 +42,5 @@ func main() {
 
 // system is the world as the operating system has it.
 func system() *world {
-	return &world{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive}
+	return &world{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive, program: ownPath}
 }

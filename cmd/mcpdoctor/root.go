@@ -81,7 +81,7 @@ func newRoot(w *world) *cobra.Command {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetVersionTemplate("mcpdoctor {{.Version}}\n")
-	root.AddCommand(newScan(w), newSnapshot(w), newConfig(w), newExplain(w), newRules(w), newVersion(w))
+	root.AddCommand(newScan(w), newSnapshot(w), newConfig(w), newSchedule(w), newExplain(w), newRules(w), newVersion(w))
 	root.InitDefaultCompletionCmd()
 	return root
 }

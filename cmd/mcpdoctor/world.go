@@ -24,6 +24,9 @@ type world struct {
 
 	// look takes and examines the processes of this machine.
 	look func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error)
+
+	// program is the path by which this program can be started later.
+	program func() (string, error)
 }
 
 // problem is an error with the way out of it.
