@@ -115,7 +115,7 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 		Steps:   []string{"end a session as a whole, not its servers one by one: its client would start them again"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, reapLine(&duplicateSessions, t.youngest(c.onRequest), true))
+		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(&duplicateSessions, c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain duplicate-sessions")
 	return t.finding(c), true

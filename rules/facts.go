@@ -139,12 +139,19 @@ func (t *table) launchersOf(in *instance) []string {
 	return sortedKeys(seen)
 }
 
-// youngest returns the age of the youngest, rounded down so that a reap with it takes them all.
+// youngest returns the age of the youngest process that a reap would look at: of each instance all
+// but the helpers.
 func (t *table) youngest(ins []*instance) time.Duration {
 	least := time.Duration(-1)
 	for _, in := range ins {
-		if age, ok := t.age(in); ok && (least < 0 || age < least) {
-			least = age
+		for _, m := range in.members {
+			started := t.proc(m).Started
+			if t.recs[m] == nil || started.IsZero() || t.now.IsZero() {
+				continue
+			}
+			if age := max(0, t.now.Sub(started)); least < 0 || age < least {
+				least = age
+			}
 		}
 	}
 	if least < 0 {
@@ -153,10 +160,10 @@ func (t *table) youngest(ins []*instance) time.Duration {
 	return least
 }
 
-// reapLine is the command that ends what a finding gave up. The age is a round one that all the
-// subjects have reached, an hour at most.
-func reapLine(rule *Rule, youngest time.Duration, named bool) string {
-	age := "0s"
+// reapLine is the command that ends what a finding gave up of these instances. The age is a round one
+// that all of them have reached, an hour at most.
+func (t *table) reapLine(rule *Rule, ins []*instance, named bool) string {
+	age, youngest := "0s", t.youngest(ins)
 	for _, step := range reapAges {
 		if youngest >= step.least {
 			age = step.word
@@ -167,28 +174,13 @@ func reapLine(rule *Rule, youngest time.Duration, named bool) string {
 	if named {
 		line += " --rule " + rule.ID
 	}
+	if me := t.snap.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *instance) bool {
+		uid := t.rootProc(in).UID
+		return uid != nil && *uid != 0
+	}) {
+		line += " --all-users"
+	}
 	return line
-}
-
-// killLine is the plain command that ends the working process of each instance, after which its
-// launchers end by themselves; nothing when there are too many for a line, or when
-// the PIDs are not those of this moment.
-func (t *table) killLine(ins []*instance) []string {
-	const most = 40
-	if len(ins) > most || t.Replayed {
-		return nil
-	}
-	line := "kill"
-	if t.snap.Host.OS == "windows" {
-		line = "taskkill /F" // never /T: its idea of a tree is made of dead parents' numbers
-	}
-	for _, in := range ins {
-		if t.snap.Host.OS == "windows" {
-			line += " /PID"
-		}
-		line += fmt.Sprintf(" %d", t.mainProc(in).PID)
-	}
-	return []string{line}
 }
 
 var reapAges = []struct {

@@ -114,7 +114,7 @@ func (t *table) generations(client *instance) (Finding, bool) {
 		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.name),
 		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
 		Commands: []string{
-			reapLine(&staleGeneration, t.youngest(stale), true), "mcpdoctor explain stale-generation",
+			t.reapLine(&staleGeneration, stale, true), "mcpdoctor explain stale-generation",
 		},
 	}
 	if len(stale) == 0 {

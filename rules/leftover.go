@@ -139,10 +139,7 @@ func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
 		c.severity, c.confidence, c.onRequest = Warning, Possible, group
 		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
 	}
-	c.remedy.Commands = []string{reapLine(&leftoverHelper, t.youngest(group), doubt != "")}
-	if doubt == "" {
-		c.remedy.Commands = append(c.remedy.Commands, t.killLine(group)...)
-	}
+	c.remedy.Commands = []string{t.reapLine(&leftoverHelper, group, doubt != "")}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain leftover-helper")
 	return t.finding(c)
 }

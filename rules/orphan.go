@@ -447,11 +447,10 @@ func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
 		return t.containerRemedy(subjects)
 	}
 	if first.safe {
-		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), false))
-		r.Commands = append(r.Commands, t.killLine(subjects)...)
+		r.Commands = append(r.Commands, t.reapLine(&orphan, subjects, false))
 	} else {
 		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
-		r.Commands = append(r.Commands, reapLine(&orphan, t.youngest(subjects), true))
+		r.Commands = append(r.Commands, t.reapLine(&orphan, subjects, true))
 	}
 	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
 	return r

@@ -111,7 +111,7 @@ func (t *table) runaway(parent *instance, copies []*instance, most int) Finding 
 		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, reapLine(&runawayParent, t.youngest(c.onRequest), true))
+		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(&runawayParent, c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain runaway-parent")
 	return t.finding(c)

@@ -327,6 +327,6 @@ func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance, named b
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
 	}
-	r.Commands = append(r.Commands, reapLine(&spawnPerRequest, t.youngest(idle), named), "mcpdoctor explain spawn-per-request")
+	r.Commands = append(r.Commands, t.reapLine(&spawnPerRequest, idle, named), "mcpdoctor explain spawn-per-request")
 	return r
 }

@@ -17,8 +17,9 @@ const settling = 5 * time.Second
 
 // closer says what is to be looked at beyond what decides something.
 type closer struct {
-	pss     bool // the memory that comes back, not only RSS
-	holders bool // who holds each stdin, and who listens though it has a client
+	pss     bool  // the memory that comes back, not only RSS
+	holders bool  // who holds each stdin, and who listens though it has a client
+	weigh   []int // the memory that comes back from these PIDs
 }
 
 // lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
@@ -49,6 +50,9 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 		o.Deadline = 5 * time.Second
 		scan.Holders(ctx, snap, doubts.Holders, o)
 	}
+	if len(closely.weigh) > 0 {
+		scan.Examine(ctx, snap, closely.weigh, scan.ExamineOptions{PSS: true})
+	}
 	return snap, seen, nil
 }
 
@@ -63,7 +67,9 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 	if len(before) == 0 {
 		return seen, nil, nil
 	}
-	fmt.Fprintf(w.err, "mcpdoctor: looking again in %s: something has lost its client and may be ending\n", settling)
+	if w.person() { // cron would send it by mail
+		fmt.Fprintf(w.err, "mcpdoctor: looking again in %s: something has lost its client and may be ending\n", settling)
+	}
 	select {
 	case <-time.After(settling):
 	case <-ctx.Done():

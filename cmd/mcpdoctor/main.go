@@ -7,8 +7,8 @@
 //
 // and the exit code says what happened:
 //
-//	0  nothing was found at or above --fail-on
-//	1  something was found
+//	0  nothing was found at or above --fail-on; all that was to be ended is gone
+//	1  something was found; something that was to be ended is left
 //	2  wrong usage, unusable input, or no view of the processes
 package main
 
@@ -18,6 +18,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"mcpdoctor/scan"
 )
 
 func main() {
@@ -30,17 +32,41 @@ func main() {
 		stop()
 		os.Exit(code)
 	case <-ctx.Done():
+		stop() // a second interrupt ends it at once
 	}
-	// It may wait for a file that does not answer (a pipe, a terminal), which nothing can end.
+	// It may wait for a file that does not answer (a pipe, a terminal), which nothing can end. But
+	// who has something to finish is given the time.
 	select {
-	case <-done:
+	case code := <-done:
+		if w.finish.Load() {
+			os.Exit(code)
+		}
 	case <-time.After(200 * time.Millisecond):
+		if w.finish.Load() {
+			os.Exit(<-done)
+		}
 	}
 	w.say(&problem{what: "interrupted", hint: "nothing was ended or changed"})
 	os.Exit(exitTrouble)
 }
 
+// lock takes the lock that keeps two reaps apart, and returns what gives it back.
+func lock() (func(), error) {
+	l, err := scan.Lock()
+	if err != nil {
+		return nil, err
+	}
+	return l.Close, nil
+}
+
 // system is the world as the operating system has it.
 func system() *world {
-	return &world{in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive, program: ownPath}
+	return &world{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive, program: ownPath,
+		hold:   func(id scan.ID) (scan.Handle, error) { return scan.Hold(id) },
+		lock:   lock,
+		self:   os.Getpid(),
+		person: func() bool { return atTerminal(os.Stdin, os.Stdout, os.Stderr) },
+		root:   func() bool { return os.Geteuid() == 0 },
+	}
 }

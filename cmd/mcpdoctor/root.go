@@ -28,8 +28,11 @@ func run(ctx context.Context, args []string, w *world) int {
 	switch {
 	case err == nil:
 		return exitClean
-	case errors.Is(err, errFound):
+	case errors.Is(err, errFound), errors.Is(err, errLeft):
 		return exitFindings
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return exitTrouble // main says that it was interrupted
 	}
 	// An error from before a verb began to run is one of usage.
 	var p *problem
@@ -70,7 +73,7 @@ func newRoot(w *world) *cobra.Command {
 		Short: "Find leaked MCP server processes and what made them leak",
 		Long: "mcpdoctor walks the process table, recognises MCP clients, gateways and servers, and says which servers\n" +
 			"nobody will ever use again, what made them leak, and what to change so that it does not come back.",
-		Example:       "  mcpdoctor scan\n  mcpdoctor explain spawn-per-request\n  mcpdoctor snapshot --out before.json",
+		Example:       "  mcpdoctor scan\n  mcpdoctor explain spawn-per-request\n  mcpdoctor reap --older-than 1h",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -81,7 +84,7 @@ func newRoot(w *world) *cobra.Command {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetVersionTemplate("mcpdoctor {{.Version}}\n")
-	root.AddCommand(newScan(w), newSnapshot(w), newConfig(w), newSchedule(w), newExplain(w), newRules(w), newVersion(w))
+	root.AddCommand(newScan(w), newReap(w), newSnapshot(w), newConfig(w), newSchedule(w), newExplain(w), newRules(w), newVersion(w))
 	root.InitDefaultCompletionCmd()
 	return root
 }

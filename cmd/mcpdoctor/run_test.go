@@ -41,6 +41,9 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 	if w.getenv == nil {
 		w.getenv = func(string) string { return "" }
 	}
+	if w.person == nil {
+		w.person = func() bool { return true }
+	}
 	w.now = func() time.Time { return time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC) }
 	if w.look == nil {
 		w.look = func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error) {

@@ -59,7 +59,7 @@ func newScan(w *world) *cobra.Command {
 }
 
 func (o *scanOptions) run(ctx context.Context, w *world) error {
-	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration, Replayed: o.from != ""}
+	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration}
 	if o.from == "-" && o.baseline == "-" {
 		return &problem{what: "--from and --baseline cannot both be stdin", hint: "save one of them to a file"}
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -27,6 +29,18 @@ type world struct {
 
 	// program is the path by which this program can be started later.
 	program func() (string, error)
+
+	// What reap needs besides: the handle on one process, the lock that keeps two of its kind apart,
+	// the own PID, and whether a person sits at one of the streams.
+	hold   func(scan.ID) (scan.Handle, error)
+	lock   func() (unlock func(), err error)
+	self   int
+	person func() bool
+	root   func() bool
+
+	// finish tells that the verb has something to finish, which an interrupt must not cut short: to
+	// say what it did, or to end what it started.
+	finish atomic.Bool
 }
 
 // problem is an error with the way out of it.
@@ -66,6 +80,11 @@ func (w *world) colour(flag string) bool {
 		return false
 	}
 	return w.width() > 0
+}
+
+// atTerminal tells that a person sits at one of the streams.
+func atTerminal(streams ...*os.File) bool {
+	return slices.ContainsFunc(streams, func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) })
 }
 
 // width is the terminal's, in cells; 0 when stdout is no terminal.

@@ -1,0 +1,113 @@
+//go:build unix
+
+package scan
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockPath is in the one directory that is there and writable for every user, also for one who is
+// not logged in (/run/user/UID is not there then) or has no home. Others can write in it too, so that
+// openLock looks before it touches.
+func lockPath() (string, error) {
+	return "/tmp/mcpdoctor-" + strconv.Itoa(os.Geteuid()) + ".lock", nil
+}
+
+// openLock opens the file at path, makes it if there is none, and locks it if it is free.
+func openLock(path string) (f *os.File, free bool, err error) {
+	const tries = 10
+	for range tries {
+		f, err = openOwn(path)
+		if err == unix.ENOENT || err == unix.EEXIST { // it went or came meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == unix.EWOULDBLOCK {
+			return f, false, nil
+		}
+		if err == nil && at(path, f) {
+			return f, true, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, false, err
+		}
+		err = errors.New("it is removed again and again")
+	}
+	return nil, false, err
+}
+
+// at tells that the open file is still the one that has the name: a cleaner of /tmp may have removed
+// it, and another process may have locked a new one.
+func at(path string, f *os.File) bool {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	opened, err := f.Stat()
+	return err == nil && os.SameFile(named, opened)
+}
+
+// openOwn opens or makes the file at path. Who else can write in its directory can have put anything
+// there: nothing is opened but a regular file of this user.
+func openOwn(path string) (*os.File, error) {
+	// O_NONBLOCK is for what was put there between the look and the opening: a FIFO without a reader.
+	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	var st unix.Stat_t
+	err := unix.Lstat(path, &st)
+	if err == nil {
+		err = ours(&st)
+	}
+	var fd int
+	switch err {
+	case nil:
+		fd, err = unix.Open(path, flags, 0)
+	case unix.ENOENT:
+		// Without O_EXCL the kernel may refuse what is there, with EACCES (fs.protected_regular).
+		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Fstat(fd, &st); err == nil {
+		err = ours(&st)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// ours says what is wrong with a file that is not a regular one of this user, known under one name
+// only: a second name would mean that it is another of the user's files, linked there.
+func ours(st *unix.Stat_t) error {
+	kind := "something"
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		if int(st.Uid) == os.Geteuid() {
+			if st.Nlink > 1 {
+				return errors.New("a hard link to another file is there, which must be removed first")
+			}
+			return nil
+		}
+		kind = "a file"
+	case unix.S_IFDIR:
+		kind = "a directory"
+	case unix.S_IFLNK:
+		kind = "a symbolic link"
+	case unix.S_IFIFO:
+		kind = "a FIFO"
+	case unix.S_IFSOCK:
+		kind = "a socket"
+	}
+	return fmt.Errorf("%s of uid %d is there, which must be removed first", kind, st.Uid)
+}
