@@ -1,0 +1,500 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A fakeHost has processes that follow a script. It runs in the virtual time of a synctest bubble, so
+// that the moments of its log are exact.
+type fakeHost struct {
+	began time.Time
+	mu    sync.Mutex
+	procs map[int]*fakeProc
+	log   []string    // "3s TERM 7"
+	open  int         // handles that were not closed
+	sent  func(n int) // called after the n-th signal, CONT not counted
+	n     int
+}
+
+// fakeProc is one script. It takes a millisecond to end unless byTerm or byKill say otherwise.
+type fakeProc struct {
+	hold, term, cont, kill error         // what the calls answer
+	byTerm, byKill         time.Duration // how long it takes to end then
+	at                     time.Duration // when it ends by itself, after the start; 0 for not
+	after                  int           // the PID with which it ends; 0 for none
+	stopped                bool          // it takes SIGTERM when it is continued
+
+	pending bool
+	ends    time.Time // zero when it does not
+}
+
+const never = time.Duration(-1)
+
+var errRefused = errors.New("operation not permitted")
+
+func (h *fakeHost) ended(p *fakeProc) bool {
+	now := time.Now()
+	return !p.ends.IsZero() && !now.Before(p.ends) ||
+		p.at > 0 && now.Sub(h.began) >= p.at ||
+		p.after > 0 && h.ended(h.procs[p.after])
+}
+
+func (h *fakeHost) Hold(id ID) (Handle, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := h.procs[id.PID]
+	if p.hold != nil {
+		return nil, p.hold
+	}
+	h.open++
+	return &fakeHandle{h, id.PID, p}, nil
+}
+
+type fakeHandle struct {
+	h   *fakeHost
+	pid int
+	p   *fakeProc
+}
+
+func (f *fakeHandle) signal(name string, answer error) error {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	if f.h.ended(f.p) {
+		return ErrGone
+	}
+	f.h.log = append(f.h.log, fmt.Sprint(time.Since(f.h.began), " ", name, " ", f.pid))
+	if f.h.sent != nil && name != "CONT" {
+		f.h.n++
+		f.h.sent(f.h.n)
+	}
+	if answer != nil {
+		return answer
+	}
+	end := func(d time.Duration) {
+		if d == 0 {
+			d = time.Millisecond
+		}
+		if at := time.Now().Add(d); d != never && (f.p.ends.IsZero() || at.Before(f.p.ends)) {
+			f.p.ends = at
+		}
+	}
+	switch name {
+	case "TERM":
+		if f.p.pending = f.p.stopped; !f.p.pending {
+			end(f.p.byTerm)
+		}
+	case "CONT":
+		if f.p.stopped = false; f.p.pending {
+			end(f.p.byTerm)
+		}
+	case "KILL":
+		end(f.p.byKill)
+	}
+	return nil
+}
+
+func (f *fakeHandle) Terminate() error { return f.signal("TERM", f.p.term) }
+func (f *fakeHandle) Continue() error  { return f.signal("CONT", f.p.cont) }
+func (f *fakeHandle) Kill() error      { return f.signal("KILL", f.p.kill) }
+
+func (f *fakeHandle) Ended() bool {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	return f.h.ended(f.p)
+}
+
+func (f *fakeHandle) Close() {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.open--
+}
+
+// group writes a group by its PIDs, each with a start.
+func group(stages ...[]int) Group {
+	g := Group{Stages: make([][]ID, len(stages))}
+	for i, stage := range stages {
+		for _, pid := range stage {
+			g.Stages[i] = append(g.Stages[i], ID{pid, int64(100 * pid)})
+		}
+	}
+	return g
+}
+
+// outcomes are what became of the processes of a group: "1 ended".
+func outcomes(fates []Fate) []string {
+	var out []string
+	for _, f := range fates {
+		out = append(out, fmt.Sprint(f.ID.PID, " ", f.Outcome))
+	}
+	return out
+}
+
+// wantFates compares what became of a group, and checks what holds for every fate.
+func wantFates(t *testing.T, fates []Fate, want ...string) {
+	t.Helper()
+	if got := outcomes(fates); !slices.Equal(got, want) {
+		t.Errorf("outcomes %q, want %q", got, want)
+	}
+	for _, f := range fates {
+		if f.ID.Start == 0 || (f.Err != nil) != (f.Outcome == Refused) {
+			t.Errorf("pid %d: start %d, %s with the error %v", f.ID.PID, f.ID.Start, f.Outcome, f.Err)
+		}
+	}
+}
+
+// run ends the groups, and checks that all handles were given back.
+func (h *fakeHost) run(t *testing.T, ctx context.Context, grace time.Duration, groups ...Group) [][]Fate {
+	t.Helper()
+	h.began = time.Now()
+	fates := End(ctx, h.Hold, groups, grace)
+	if h.open != 0 {
+		t.Errorf("%d handles were not closed", h.open)
+	}
+	return fates
+}
+
+// TestEndScripted guards law 4, the order of the signals, by every signal and its moment.
+func TestEndScripted(t *testing.T) {
+	deaf := fakeProc{byTerm: never}
+	tests := []struct {
+		name   string
+		procs  map[int]fakeProc
+		stages [][]int
+		grace  time.Duration
+		log    []string
+		want   []string
+		took   time.Duration // -1 when it is less than a grace
+	}{
+		{
+			name:   "the launchers end with their server, and are not asked",
+			procs:  map[int]fakeProc{1: {}, 2: {after: 1}, 3: {after: 2}},
+			stages: [][]int{{1}, {2, 3}}, grace: 10 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1"},
+			want: []string{"1 ended", "2 ended", "3 ended"}, took: -1,
+		},
+		{
+			name:   "a launcher that stays is asked when its server had its time",
+			procs:  map[int]fakeProc{1: {}, 2: {}, 3: {}},
+			stages: [][]int{{1}, {2, 3}}, grace: 10 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "5s TERM 2", "5s CONT 2", "5s TERM 3", "5s CONT 3"},
+			want: []string{"1 ended", "2 ended", "3 ended"}, took: -1,
+		},
+		{
+			name:   "a deaf server is killed after the grace",
+			procs:  map[int]fakeProc{1: deaf, 2: {byTerm: time.Second}},
+			stages: [][]int{{1}, {2}}, grace: 10 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "5s TERM 2", "5s CONT 2", "10s KILL 1"},
+			want: []string{"1 killed", "2 ended"}, took: 10*time.Second + 5*time.Millisecond,
+		},
+		{
+			name:   "three deaf stages, killed in their order",
+			procs:  map[int]fakeProc{1: deaf, 2: deaf, 3: deaf, 4: deaf},
+			stages: [][]int{{4}, {2, 3}, {1}}, grace: 9 * time.Second,
+			log: []string{"0s TERM 4", "0s CONT 4", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 1", "6s CONT 1",
+				"9s KILL 4", "9s KILL 2", "9s KILL 3", "9s KILL 1"},
+			want: []string{"4 killed", "2 killed", "3 killed", "1 killed"}, took: 9*time.Second + 5*time.Millisecond,
+		},
+		{
+			name:   "who ends by itself within the grace is not killed",
+			procs:  map[int]fakeProc{1: {byTerm: 4999 * time.Millisecond}, 2: {byTerm: never, at: 3 * time.Second}},
+			stages: [][]int{{1, 2}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "0s TERM 2", "0s CONT 2"},
+			want: []string{"1 ended", "2 ended"}, took: 5 * time.Second,
+		},
+		{
+			name:   "a stopped one takes the signal when it goes on",
+			procs:  map[int]fakeProc{1: {stopped: true}},
+			stages: [][]int{{1}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1"},
+			want: []string{"1 ended"}, took: -1,
+		},
+		{
+			name:   "a stopped one that cannot be continued is killed",
+			procs:  map[int]fakeProc{1: {stopped: true, cont: errRefused}},
+			stages: [][]int{{1}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "5s KILL 1"},
+			want: []string{"1 killed"}, took: 5*time.Second + 5*time.Millisecond,
+		},
+		{
+			name:   "gone before it was opened",
+			procs:  map[int]fakeProc{1: {hold: ErrGone}, 2: {}},
+			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
+			log:  []string{"2s TERM 2", "2s CONT 2"},
+			want: []string{"1 gone", "2 ended"}, took: -1,
+		},
+		{
+			name:   "gone between opening and signal",
+			procs:  map[int]fakeProc{1: {term: ErrGone, byTerm: never}, 2: {at: time.Nanosecond}},
+			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
+			log:  []string{"0s TERM 1"},
+			want: []string{"1 gone", "2 gone"}, took: -1,
+		},
+		{
+			name:   "gone between the grace and the kill",
+			procs:  map[int]fakeProc{1: {byTerm: never, kill: ErrGone}},
+			stages: [][]int{{1}}, grace: 4 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "4s KILL 1"},
+			want: []string{"1 ended"}, took: 4 * time.Second,
+		},
+		{
+			name:   "all gone before",
+			procs:  map[int]fakeProc{1: {hold: ErrGone}, 2: {hold: ErrGone}},
+			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
+			want: []string{"1 gone", "2 gone"},
+		},
+		{
+			name:   "who may not be signalled is left alone, the others are ended",
+			procs:  map[int]fakeProc{1: {term: errRefused, byTerm: never}, 2: deaf},
+			stages: [][]int{{1, 2}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s TERM 2", "0s CONT 2", "5s KILL 2"},
+			want: []string{"1 refused", "2 killed"}, took: 5*time.Second + 5*time.Millisecond,
+		},
+		{
+			name:   "who may not be signalled, and ends with its server all the same",
+			procs:  map[int]fakeProc{1: {byTerm: time.Second}, 2: {term: errRefused, after: 1}},
+			stages: [][]int{{2, 1}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 2", "0s TERM 1", "0s CONT 1"},
+			want: []string{"2 ended", "1 ended"}, took: -1,
+		},
+		{
+			name:   "who may not be killed",
+			procs:  map[int]fakeProc{1: {byTerm: never, kill: errRefused}},
+			stages: [][]int{{1}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "5s KILL 1"},
+			want: []string{"1 refused"}, took: 5 * time.Second,
+		},
+		{
+			name:   "one that cannot be opened keeps its whole group",
+			procs:  map[int]fakeProc{1: {}, 2: {hold: errRefused}, 3: {}, 4: {hold: ErrGone}},
+			stages: [][]int{{4, 1}, {2}, {3}}, grace: 5 * time.Second,
+			want: []string{"4 gone", "1 refused", "2 refused", "3 refused"},
+		},
+		{
+			name:   "one without a start keeps its whole group",
+			procs:  map[int]fakeProc{1: {}, 2: {hold: ErrUnnamed}},
+			stages: [][]int{{1}, {2}}, grace: 5 * time.Second,
+			want: []string{"1 refused", "2 refused"},
+		},
+		{
+			name:   "a killed one that does not end",
+			procs:  map[int]fakeProc{1: {byTerm: never, byKill: never}, 2: deaf},
+			stages: [][]int{{1}, {2}}, grace: 5 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "2.5s TERM 2", "2.5s CONT 2", "5s KILL 1", "5s KILL 2"},
+			want: []string{"1 survived", "2 killed"}, took: 5*time.Second + afterKill,
+		},
+		{
+			name:   "a killed one that has much to give back",
+			procs:  map[int]fakeProc{1: {byTerm: never, byKill: afterKill - 100*time.Millisecond}},
+			stages: [][]int{{1}}, grace: time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "1s KILL 1"},
+			want: []string{"1 killed"}, took: -2,
+		},
+		{
+			name:   "no grace",
+			procs:  map[int]fakeProc{1: deaf, 2: {}},
+			stages: [][]int{{1}, {2}},
+			log:    []string{"0s TERM 1", "0s CONT 1", "0s TERM 2", "0s CONT 2", "0s KILL 1", "0s KILL 2"},
+			want:   []string{"1 killed", "2 killed"}, took: 5 * time.Millisecond,
+		},
+		{name: "no stages", grace: time.Second},
+		{name: "empty stages", stages: [][]int{{}, {}}, grace: time.Second},
+		{
+			name:   "an empty stage among others",
+			procs:  map[int]fakeProc{1: deaf, 2: deaf},
+			stages: [][]int{{1}, {}, {2}}, grace: 3 * time.Second,
+			log:  []string{"0s TERM 1", "0s CONT 1", "2s TERM 2", "2s CONT 2", "3s KILL 1", "3s KILL 2"},
+			want: []string{"1 killed", "2 killed"}, took: 3*time.Second + 5*time.Millisecond,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &fakeHost{procs: map[int]*fakeProc{}}
+				for pid, p := range test.procs {
+					h.procs[pid] = &p
+				}
+				fates := h.run(t, t.Context(), test.grace, group(test.stages...))
+				took := time.Since(h.began)
+				wantFates(t, fates[0], test.want...)
+				if !slices.Equal(h.log, test.log) {
+					t.Errorf("signals %q\n   want %q", h.log, test.log)
+				}
+				switch {
+				case test.took == -1 && took >= test.grace, test.took == -2 && took >= test.grace+afterKill, test.took >= 0 && took != test.took:
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// The error of a refusal names who caused it.
+func TestEndRefusalNamesTheCause(t *testing.T) {
+	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {hold: errRefused}}}
+	fates := h.run(t, t.Context(), time.Hour, group([]int{1}, []int{2}))
+	if err := fates[0][0].Err; err == nil || err.Error() != "pid 2, which was to end with it, could not be opened: operation not permitted" {
+		t.Errorf("pid 1: %v", err)
+	}
+	if err := fates[0][1].Err; err != errRefused {
+		t.Errorf("pid 2: %v", err)
+	}
+}
+
+// TestEndManyGroups: all that are deaf to everything take the time of one.
+func TestEndManyGroups(t *testing.T) {
+	const grace = 7 * time.Second
+	for _, n := range []int{0, 1, 10, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &fakeHost{procs: map[int]*fakeProc{}}
+			var groups []Group
+			for i := range n {
+				pid := 10 * (i + 1)
+				h.procs[pid] = &fakeProc{byTerm: never, byKill: never}
+				h.procs[pid+1] = &fakeProc{byTerm: never, byKill: never}
+				h.procs[pid+2] = &fakeProc{byTerm: never}
+				groups = append(groups, group([]int{pid}, []int{pid + 1}, []int{pid + 2}))
+			}
+			fates := h.run(t, t.Context(), grace, groups...)
+			if len(fates) != n {
+				t.Fatalf("%d fates of %d groups", len(fates), n)
+			}
+			for i, f := range fates {
+				pid := 10 * (i + 1)
+				wantFates(t, f, fmt.Sprint(pid, " survived"), fmt.Sprint(pid+1, " survived"), fmt.Sprint(pid+2, " killed"))
+			}
+			want := grace + afterKill
+			if n == 0 {
+				want = 0
+			}
+			if took := time.Since(h.began); took != want {
+				t.Errorf("%d groups took %v, want %v", n, took, want)
+			}
+		})
+	}
+}
+
+// A group that is refused or slow does not touch the others.
+func TestEndGroupsAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {hold: errRefused}, 3: {byTerm: never, byKill: never}, 4: {}, 5: {hold: ErrGone}}}
+		fates := h.run(t, t.Context(), time.Second, group([]int{1}), group([]int{2}), group([]int{3}), group([]int{5}, []int{4}))
+		wantFates(t, fates[0], "1 ended")
+		wantFates(t, fates[1], "2 refused")
+		wantFates(t, fates[2], "3 survived")
+		wantFates(t, fates[3], "5 gone", "4 ended")
+	})
+}
+
+// TestEndInterruptedAt interrupts at a moment; nothing may be signalled from then on.
+func TestEndInterruptedAt(t *testing.T) {
+	const ms = time.Millisecond
+	tests := []struct {
+		at   time.Duration
+		log  []string
+		want []string
+	}{
+		{0, nil, []string{"1 unasked", "2 unasked", "3 unasked", "4 unasked"}},
+		{1 * ms, []string{"0s TERM 1", "0s CONT 1"}, []string{"1 unsettled", "2 unasked", "3 unasked", "4 unasked"}},
+		{2999 * ms, []string{"0s TERM 1", "0s CONT 1"}, []string{"1 unsettled", "2 unasked", "3 unasked", "4 unasked"}},
+		{3001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 unasked"}},
+		{6001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 unsettled"}},
+		{8999 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 ended"}},
+		// Who was killed is waited for: that signals nobody.
+		{9001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4", "9s KILL 1", "9s KILL 3"}, []string{"1 killed", "2 ended", "3 survived", "4 ended"}},
+	}
+	for _, test := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			h := &fakeHost{procs: map[int]*fakeProc{
+				1: {byTerm: never, byKill: 100 * ms}, 2: {}, 3: {byTerm: never, byKill: never}, 4: {byTerm: 2 * time.Second},
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			if test.at == 0 {
+				cancel()
+			} else {
+				time.AfterFunc(test.at, cancel)
+			}
+			fates := h.run(t, ctx, 9*time.Second, group([]int{1}, []int{2, 3}, []int{4}))
+			wantFates(t, fates[0], test.want...)
+			if !slices.Equal(h.log, test.log) {
+				t.Errorf("interrupted at %v: signals %q\n   want %q", test.at, h.log, test.log)
+			}
+			if took := time.Since(h.began); test.at < 9*time.Second && took != test.at {
+				t.Errorf("interrupted at %v, it went on until %v", test.at, took)
+			}
+		})
+	}
+}
+
+// TestEndInterruptedBetween interrupts between two signals of one moment: after the n-th there is no
+// other, apart from the SIGCONT that belongs to it.
+func TestEndInterruptedBetween(t *testing.T) {
+	all := []string{"TERM 1", "TERM 2", "TERM 3", "TERM 4", "KILL 1", "KILL 2", "KILL 3", "KILL 4"}
+	for n := 1; n <= len(all); n++ {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			h := &fakeHost{procs: map[int]*fakeProc{}, sent: func(sent int) {
+				if sent == n {
+					cancel()
+				}
+			}}
+			for pid := 1; pid <= 4; pid++ {
+				h.procs[pid] = &fakeProc{byTerm: never}
+			}
+			fates := h.run(t, ctx, time.Second, group([]int{1, 2}, []int{3, 4}))
+			var got, want []string
+			for _, line := range h.log {
+				var at, name, pid string
+				fmt.Sscan(line, &at, &name, &pid)
+				if name != "CONT" {
+					got = append(got, name+" "+pid)
+				}
+			}
+			if !slices.Equal(got, all[:n]) {
+				t.Errorf("interrupted after %d: %q", n, got)
+			}
+			for pid := 1; pid <= 4; pid++ {
+				switch {
+				case pid+4 <= n:
+					want = append(want, fmt.Sprint(pid, " killed"))
+				case pid <= n:
+					want = append(want, fmt.Sprint(pid, " unsettled"))
+				default:
+					want = append(want, fmt.Sprint(pid, " unasked"))
+				}
+			}
+			wantFates(t, fates[0], want...)
+		})
+	}
+}
+
+// TestEndInterruptedWhileOpening: who was not opened was not asked either.
+func TestEndInterruptedWhileOpening(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {}, 3: {}}}
+	hold := func(id ID) (Handle, error) {
+		if id.PID == 2 {
+			cancel()
+		}
+		return h.Hold(id)
+	}
+	fates := End(ctx, hold, []Group{group([]int{1}, []int{2, 3})}, time.Hour)
+	wantFates(t, fates[0], "1 unasked", "2 unasked", "3 unasked")
+	if h.log != nil || h.open != 0 {
+		t.Errorf("signals %q, %d open", h.log, h.open)
+	}
+}
+
+func TestFateEnded(t *testing.T) {
+	for o, want := range map[Outcome]bool{Gone: true, Ended: true, Killed: true, Refused: false, Survived: false, Unasked: false, Unsettled: false} {
+		if got := (Fate{Outcome: o}).Ended(); got != want {
+			t.Errorf("%s: %v", o, got)
+		}
+	}
+}
