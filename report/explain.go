@@ -18,6 +18,15 @@ func Explain(w io.Writer, r *rules.Rule, o Options) error {
 	p.section("What it wants to see", r.Evidence)
 	p.section("When it may be wrong", r.Wrong)
 	p.section("What you can change", r.Remedy)
+	for _, c := range r.Code {
+		p.line("")
+		p.line(p.s.bold.Render("Code for " + runtimeNames[c.Runtime]))
+		for _, l := range p.wrap(c.Where, 2) {
+			p.line("  " + l)
+		}
+		p.line("")
+		p.code(c)
+	}
 	p.line("")
 	p.wrapped("level", string(r.Severity)+", unless the evidence says otherwise")
 	p.wrapped("reap", r.Reap)
@@ -53,4 +62,14 @@ func RuleTable(all []*rules.Rule) string {
 		b.WriteString("| `" + r.ID + "` | " + r.Title + " | " + string(r.Severity) + " | " + r.Reap + " |\n")
 	}
 	return b.String()
+}
+
+// runtimeNames are the runtimes of snippets as people write them.
+var runtimeNames = map[string]string{"node": "Node", "python": "Python", "go": "Go"}
+
+// code writes a snippet to be copied, so that no line of it is wrapped.
+func (p *printer) code(c rules.Snippet) {
+	for l := range strings.SplitSeq(strings.TrimSuffix(c.Code, "\n"), "\n") {
+		p.line("    " + strings.ReplaceAll(l, "\t", "    "))
+	}
 }

@@ -15,7 +15,7 @@ type table struct {
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // rightAligned are the columns of numbers.
-var rightAligned = map[string]bool{"PID": true, "AGE": true, "RSS": true, "SERVERS": true}
+var rightAligned = map[string]bool{"PID": true, "AGE": true, "RSS": true, "PSS": true, "CPU": true, "SERVERS": true}
 
 func (p *printer) table(t table) {
 	widths := make([]int, len(t.head))

@@ -31,14 +31,23 @@ var orphan = Rule{
 		"a server whose stdin is on its way between two processes (SCM_RIGHTS) while an orphan holds it too: this cannot be seen",
 	},
 	Remedy: []string{
-		"server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive",
-		"server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads",
-		"server, Go: return from main when reading os.Stdin gives io.EOF",
+		remedyNode,
+		remedyPython,
+		remedyGo,
 		"client: close the session, wait, then terminate the whole process group, then kill it",
 		"by hand: kill a PID only right after a scan; it may soon name another process, which reap looks at and kill does not",
-		"launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end",
+		remedyLauncher,
 	},
+	Code: watchers,
 }
+
+// The remedies that are also those of a server that [JudgeStdio] found wanting.
+const (
+	remedyNode     = "server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive"
+	remedyPython   = "server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads"
+	remedyGo       = "server, Go: return from main when reading os.Stdin gives io.EOF"
+	remedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end"
+)
 
 func init() { orphan.check = findOrphans }
 

@@ -16,6 +16,8 @@ type Rule struct {
 	Wrong    []string `json:"wrong_when"` // when it may be mistaken
 	Remedy   []string `json:"remedy"`     // what a person can change so that it does not come back
 
+	Code []Snippet `json:"code,omitempty"` // what can be put into a program, where words are not enough
+
 	// check looks for this leak and returns what it found.
 	check func(*table) []Finding
 }

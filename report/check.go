@@ -1,0 +1,182 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"mcpdoctor/rules"
+)
+
+// CheckJSON writes a check as one JSON value, to the contract that [rules.Check] is.
+func CheckJSON(w io.Writer, c *rules.Check) error { return writeJSON(w, cleanCheck(c)) }
+
+// Line makes safe to show what is to be written in one line elsewhere: an error's words.
+func Line(s string) string { return text(s) }
+
+// cleanCheck returns a deep copy in which every string is safe to show. What is secret in the command
+// may only be told by the word before it. Code is our own, and has lines.
+func cleanCheck(c *rules.Check) *rules.Check {
+	raw := *c
+	raw.Command = RedactArgs(c.Command)
+	out := copyOf(reflect.ValueOf(&raw), text).Interface().(*rules.Check)
+	for i, r := range c.Rows {
+		if r.Remedy == nil {
+			continue
+		}
+		out.Rows[i].Remedy.Code = r.Remedy.Code
+		if e := r.Remedy.Entry; e != nil {
+			safe := copyOf(reflect.ValueOf(&rules.Entry{Command: e.Command, Args: RedactArgs(e.Args)}), text)
+			out.Rows[i].Remedy.Entry = safe.Interface().(*rules.Entry)
+		}
+	}
+	return out
+}
+
+// CheckText writes a check for people: what it comes to, the server at rest, then each question with
+// its answer, and what to change.
+func CheckText(w io.Writer, c *rules.Check, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	c = cleanCheck(c)
+	p.checkSummary(c)
+	p.line("")
+	p.layers(c.Server.Layers)
+	p.line("")
+	t := table{head: []string{"VERDICT", "QUESTION", "ANSWER"}}
+	for _, r := range c.Rows {
+		t.row(string(r.Verdict), r.Question, r.Answer)
+	}
+	p.table(t)
+	for i, r := range c.Rows {
+		if r.Verdict == rules.CheckFailed {
+			p.checkRow(r, c.Rows[:i])
+		}
+	}
+	if len(c.Problems) > 0 {
+		p.line("")
+	}
+	for _, s := range c.Problems {
+		p.wrapped("note", s)
+	}
+	return p.err
+}
+
+func (p *printer) checkSummary(c *rules.Check) {
+	s := c.Server
+	name := strings.TrimSpace(s.Name + " " + s.Version)
+	if name == "" {
+		name = "the server"
+	}
+	switch {
+	case c.Failed > 0:
+		p.line(p.s.err.Render(fmt.Sprintf("%d of %d failed.", c.Failed, len(c.Rows))) + " " + p.s.bold.Render(name))
+	case c.Unknown > 0:
+		p.line(p.s.warn.Render(fmt.Sprintf("%d of %d cannot be told.", c.Unknown, len(c.Rows))) + " " + p.s.bold.Render(name))
+	default:
+		p.line(p.s.good.Render("All is well.") + " " + p.s.bold.Render(name) + " leaves nothing behind.")
+	}
+	line := fmt.Sprintf("protocol %s, %s, answers %s after its start", s.Protocol, rules.Count(s.Tools, "tool"), between(s.StartupSeconds))
+	if s.RSSBytes != nil {
+		line += "; at rest " + rules.Bytes(*s.RSSBytes) + " RSS"
+		if s.PSSBytes != nil {
+			line += ", " + rules.Bytes(*s.PSSBytes) + " PSS"
+		}
+		line += " in " + rules.Count(len(s.Layers), "process")
+	}
+	p.line(p.s.dim.Render(line))
+}
+
+// between writes the shortest and the longest of a few times: the first start often takes longer.
+func between(seconds []float64) string {
+	if len(seconds) == 0 {
+		return "-"
+	}
+	least, most := seconds[0], seconds[0]
+	for _, s := range seconds {
+		least, most = min(least, s), max(most, s)
+	}
+	if fmt.Sprintf("%.1f", least) == fmt.Sprintf("%.1f", most) {
+		return fmt.Sprintf("%.1f s", most)
+	}
+	return fmt.Sprintf("%.1f to %.1f s", least, most)
+}
+
+// layers writes the processes at rest, each under its parent.
+func (p *printer) layers(layers []rules.Layer) {
+	t := table{head: []string{"PID", "RSS", "PSS", "LAYER", "COMMAND"}}
+	depth := map[int]int{}
+	for _, l := range layers {
+		d := 0
+		if up, ok := depth[l.PPID]; ok {
+			d = up + 1
+		}
+		depth[l.PID] = d
+		name := strings.Repeat("   ", max(0, d-1)) + strings.Repeat("└─ ", min(d, 1)) + l.Name
+		t.row(fmt.Sprint(l.PID), size(l.RSSBytes), size(l.PSSBytes), name, l.Command)
+	}
+	p.table(t)
+}
+
+func size(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return rules.Bytes(*n)
+}
+
+// checkRow writes a question that failed: why, who stayed, and what to change. What was said of an
+// earlier one already is not said again.
+func (p *printer) checkRow(r rules.CheckRow, before []rules.CheckRow) {
+	p.line("")
+	p.line(p.s.err.Render("FAILED") + " " + p.s.bold.Render(r.Question+"?"))
+	for i, s := range r.Because {
+		p.wrapped(first(i, "why"), s)
+	}
+	if len(r.Left) > 0 {
+		t := table{head: []string{"PID", "CPU", "RSS", "LAYER", "PARENT NOW", "COMMAND"}}
+		for _, l := range r.Left {
+			cpu := "-"
+			if l.CPUPercent != nil {
+				cpu = fmt.Sprintf("%.0f %%", *l.CPUPercent)
+			}
+			parent := l.Parent
+			if l.Adopted {
+				parent = "adopted: " + parent
+			}
+			t.row(fmt.Sprint(l.PID), cpu, size(l.RSSBytes), l.Name, parent, l.Command)
+		}
+		p.table(t)
+	}
+	if r.Remedy == nil {
+		return
+	}
+	for _, b := range before {
+		if b.Verdict == rules.CheckFailed && reflect.DeepEqual(b.Remedy, r.Remedy) {
+			p.wrapped("fix", "as above")
+			return
+		}
+	}
+	p.checkRemedy(r.Remedy)
+}
+
+func (p *printer) checkRemedy(r *rules.CheckRemedy) {
+	for i, s := range r.Steps {
+		p.wrapped(first(i, "fix"), s)
+	}
+	if r.Code != nil {
+		p.wrapped("", "code, "+r.Code.Where+":")
+		p.line("")
+		p.code(*r.Code)
+		p.line("")
+	}
+	for _, c := range r.Commands {
+		p.copied("run", c)
+	}
+	if r.Entry != nil {
+		p.copied("start", commandOf(r.Entry.Command, r.Entry.Args))
+	}
+	if r.Rule != "" {
+		p.copied("run", "mcpdoctor explain "+r.Rule)
+	}
+}

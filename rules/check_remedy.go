@@ -1,0 +1,68 @@
+package rules
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/config"
+)
+
+// remedy is what the rule about orphans says of a server, of a wrapper, or of both.
+func (c *checked) remedy(t *trialTree, wrapper, server bool) *CheckRemedy {
+	r := &CheckRemedy{Rule: orphan.ID, Steps: []string{}}
+	if server {
+		runtime := c.runtimeOf(t.main)
+		r.Code = watcher(runtime)
+		r.Steps = append(r.Steps, serverSteps(runtime)...)
+	}
+	if wrapper || server && len(t.chain) > 1 {
+		r.Steps = append(r.Steps, remedyLauncher)
+		c.direct(t, r)
+	}
+	return r
+}
+
+// serverSteps are the lines for a runtime; for one that is not known, all.
+func serverSteps(runtime string) []string {
+	switch runtime {
+	case "node":
+		return []string{remedyNode}
+	case "python":
+		return []string{remedyPython}
+	case "go":
+		return []string{remedyGo}
+	}
+	return []string{remedyNode, remedyPython, remedyGo}
+}
+
+// runtimeOf tells what a server was written for; empty when it cannot be told.
+func (c *checked) runtimeOf(p *scan.Process) string {
+	if runtime := Resolve(p, c.OS).Runtime; runtime != "" {
+		return runtime
+	}
+	// Each start has its own processes; it was the first that was looked at.
+	if first := c.treeOf(c.Rest).main; first != nil && slices.Contains(c.Go, first.ID()) {
+		return "go"
+	}
+	return ""
+}
+
+// direct adds how the server is configured without its wrapper, as the advice on configurations has it.
+func (c *checked) direct(t *trialTree, r *CheckRemedy) {
+	server := &config.Server{Command: c.Command[0], Args: c.Command[1:]}
+	item := (&table{}).adviseWrapper(advised{entry: &entry{command: c.command}, servers: []*config.Server{server}})
+	if item == nil {
+		return
+	}
+	r.Commands, r.Entry = item.Commands, item.Entry
+	if item.Note != "" {
+		r.Steps = append(r.Steps, item.Note)
+	}
+	if r.Entry == nil && t.main != nil {
+		if _, name, ok := strings.Cut(cleanPath(Resolve(t.main, c.OS).Path), "/node_modules/.bin/"); ok {
+			r.Entry = &Entry{Command: path.Base(name), Args: c.command.Args}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+// Package probe talks MCP to a server as a client does, and watches what it leaves behind. It returns
+// facts only: whether they are good or bad is decided by package rules.
+package probe
+
+import (
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// Stdio is what was seen of one stdio server, over several starts of its command.
+type Stdio struct {
+	Command []string
+	OS      string // as in [scan.Host]
+
+	// Timeout is how long each end was waited for.
+	Timeout time.Duration
+
+	Server Server
+
+	// Startups are how long each start took from the command to the answer of the handshake, in the
+	// order of the starts.
+	Startups []time.Duration
+
+	// Rest is the tree of the first start when it had answered and nothing was asked of it: the process
+	// that was started first, then those below it, parents before children. PSSBytes is filled in where
+	// the system tells it.
+	Rest []scan.Process
+
+	// Go are those of Rest whose program was built by Go, as far as the system shows it.
+	Go []scan.ID
+
+	// Noise is what the first start wrote to its stdout that was no message.
+	Noise Noise
+
+	// Ends are the ways in which the server was brought to its end, each after a fresh start.
+	Ends []End
+
+	// Left are processes that could not be ended afterwards; empty when all is as it was before.
+	Left []scan.Process
+
+	// Problems are sentences about what could not be seen.
+	Problems []string
+}
+
+// Server is what a server says of itself in the handshake.
+type Server struct {
+	Name, Version string
+	Protocol      string // the version of the protocol that was agreed on
+	Tools         int    // how many tools it lists, over all pages; 0 when it has none to list
+}
+
+// Noise is what a server wrote to its stdout though it is no message. The transport's specification
+// says that it must not.
+type Noise struct {
+	Lines int
+	First string // the first of them, its beginning; raw
+}
+
+// Way is how a server is brought to its end.
+type Way string
+
+// The ways.
+const (
+	CloseStdin Way = "close-stdin" // its client closes stdin and goes on reading
+	Terminate  Way = "terminate"   // SIGTERM to the process that was started first, stdin stays open
+	KillClient Way = "kill-client" // its client is killed, so that all its pipes are gone at once
+)
+
+// End is what one end left behind.
+type End struct {
+	Way Way
+
+	// Untried says why it was not tried; nothing else is filled in then.
+	Untried string
+
+	// Early tells that processes had ended before anything was done to them, so that the rest tells
+	// nothing.
+	Early bool
+
+	// Before is the tree at the moment before, as in [Stdio.Rest]; later arrivals are added behind.
+	Before []scan.Process
+
+	// Took is how long it was until all had ended; the time-out when some did not.
+	Took time.Duration
+
+	// Left are the processes of Before that had not ended in time, in the same order.
+	Left []Leftover
+}
+
+// Leftover is a process that stayed.
+type Leftover struct {
+	Process scan.Process // as it was seen last: PPID is the parent that it has now; with Stdin, where the system shows it
+
+	// Adopted tells that its parent of before has ended and another has inherited it. While a check
+	// runs on Linux that is mcpdoctor itself; without it, PID 1 or whoever adopts there.
+	Adopted bool
+
+	// CPU is the share of one core that it used since, in percent; -1 when it cannot be told.
+	CPU float64
+
+	// Outcome is what became of it when it was then asked to end, with SIGTERM of its own, after those
+	// below it.
+	Outcome scan.Outcome
+}

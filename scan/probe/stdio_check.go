@@ -1,0 +1,264 @@
+package probe
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// StdioOptions say what is checked, and how patiently.
+type StdioOptions struct {
+	// Command is the command and its arguments. It is looked up in PATH and started in the present
+	// directory, as clients do.
+	Command []string
+
+	// Env is the environment to start it with; the check adds a mark of its own.
+	Env []string
+
+	// Timeout is how long all processes may take to end, each time; more than nothing.
+	Timeout time.Duration
+
+	// Client and Guard are commands that come back to this package: the first to [PlayClient], in
+	// front of the words of Command, the second to [PlayGuard], in front of the mark.
+	Client, Guard []string
+
+	// Name and Version are what the server is told of its client.
+	Name, Version string
+
+	// Now is the clock.
+	Now func() time.Time
+
+	// Step is told what is about to be done; nil when nobody wants to know.
+	Step func(Way)
+}
+
+const (
+	// startup is what a start may take at least. A package may have to be fetched first.
+	startup = time.Minute
+
+	// rest is how long a server that has answered is left alone, for what it still has to start.
+	rest = time.Second
+)
+
+// CheckStdio starts a stdio server as a client does, brings it to its end in each of the three ways,
+// after a fresh start each, and returns what was seen. It takes as long as the server needs, at most
+// three times a start and the time-out.
+//
+// Whatever happens, all that was started is ended before it returns, also when ctx ends (within about
+// two seconds then). Should this process itself be killed, the guard does that.
+//
+// The error is a [*Failure] when the command cannot be started or is no MCP server, that of ctx when
+// it has ended, or says that the processes cannot be seen.
+func CheckStdio(ctx context.Context, o StdioOptions) (*Stdio, error) {
+	c := &checker{o: o, out: &Stdio{Command: o.Command, Timeout: o.Timeout}}
+	mark := markName + "=" + rand.Text()
+	var err error
+	if c.kin, err = newKin(ctx, selfPID(), mark, o.Now); err != nil {
+		return nil, err
+	}
+	restore, err := adopt()
+	if err != nil {
+		c.out.Problems = append(c.out.Problems, "a process that lost its parent and its environment would not be found again: "+err.Error())
+	}
+	defer restore()
+	stop, err := c.guard(mark)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	defer func() { c.out.Left = c.kin.clear(ctx) }()
+
+	for _, way := range []Way{CloseStdin, Terminate, KillClient} {
+		if o.Step != nil {
+			o.Step(way)
+		}
+		end, err := c.try(ctx, way)
+		var f *Failure
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &f) && way != CloseStdin: // it has started before
+			end = End{Untried: "it did not start again (" + f.Error() + ")"}
+		default:
+			return nil, err
+		}
+		end.Way = way
+		c.out.Ends = append(c.out.Ends, end)
+	}
+	return c.out, nil
+}
+
+// markName is the variable that is in the environment of all that a check starts.
+const markName = "MCPDOCTOR_CHECK"
+
+// checker is one check while it runs.
+type checker struct {
+	o      StdioOptions
+	kin    *kin
+	newest bool // the server refused the handshake of the protocol's older versions
+	out    *Stdio
+}
+
+// try starts the server, lets it rest, brings it to its end and looks what is left.
+func (c *checker) try(ctx context.Context, way Way) (End, error) {
+	if way == Terminate && !canTerminate {
+		return End{Untried: "this system has no SIGTERM"}, nil
+	}
+	r, err := c.start(ctx, way == KillClient)
+	if err != nil {
+		return End{}, err
+	}
+	defer r.end(ctx)
+	if err := sleep(ctx, rest); err != nil {
+		return End{}, err
+	}
+	s, tree, err := c.kin.look(ctx)
+	if err != nil {
+		return End{}, err
+	}
+	top := r.top(tree)
+	if top == nil {
+		return End{Early: true}, nil
+	}
+	if way == CloseStdin {
+		c.atRest(ctx, s, tree)
+		c.out.Noise, _, _ = r.wires.said()
+	}
+	end := End{Before: values(tree)}
+	if err := r.act(way, top); err != nil {
+		return End{Untried: err.Error()}, nil
+	}
+	s, tree, err = c.watch(ctx, &end)
+	if len(tree) > 0 {
+		c.leave(ctx, s, tree, &end)
+	}
+	return end, err
+}
+
+// atRest fills in what the tree holds, with the memory that it does not share.
+func (c *checker) atRest(ctx context.Context, s *scan.Snapshot, tree []*scan.Process) {
+	var pids []int
+	for _, p := range tree {
+		pids = append(pids, p.PID)
+	}
+	scan.Examine(ctx, s, pids, scan.ExamineOptions{PSS: true})
+	c.out.OS, c.out.Rest = s.Host.OS, values(tree)
+	for _, p := range tree {
+		if builtByGo(p.PID) {
+			c.out.Go = append(c.out.Go, p.ID())
+		}
+	}
+}
+
+// watch waits until all have ended, or the time is over, and returns who is left.
+func (c *checker) watch(ctx context.Context, end *End) (*scan.Snapshot, []*scan.Process, error) {
+	const soonest, latest = 20 * time.Millisecond, 250 * time.Millisecond
+	begun := c.o.Now()
+	first := map[scan.ID]sample{}
+	for pause := soonest; ; pause = min(2*pause, latest) {
+		if err := sleep(ctx, pause); err != nil {
+			return nil, nil, err
+		}
+		s, tree, err := c.kin.look(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		end.Took = c.o.Now().Sub(begun)
+		for _, p := range tree {
+			if _, ok := first[p.ID()]; !ok {
+				first[p.ID()] = sample{c.o.Now(), p.CPUSeconds}
+			}
+			if !slices.ContainsFunc(end.Before, func(b scan.Process) bool { return b.ID() == p.ID() }) {
+				end.Before = append(end.Before, *p)
+			}
+		}
+		if len(tree) == 0 {
+			return s, nil, nil
+		}
+		if end.Took >= c.o.Timeout {
+			for _, p := range tree {
+				end.Left = append(end.Left, c.leftover(p, end.Before, first[p.ID()]))
+			}
+			return s, tree, nil
+		}
+	}
+}
+
+// sample is the processor time that a process had used at a moment.
+type sample struct {
+	at  time.Time
+	cpu *float64
+}
+
+func (c *checker) leftover(p *scan.Process, before []scan.Process, since sample) Leftover {
+	l := Leftover{Process: *p, CPU: -1}
+	for _, b := range before {
+		if b.ID() == p.ID() {
+			l.Adopted = b.PPID != p.PPID
+		}
+	}
+	if d := c.o.Now().Sub(since.at).Seconds(); d > 0 && since.cpu != nil && p.CPUSeconds != nil {
+		l.CPU = max(0, 100*(*p.CPUSeconds-*since.cpu)/d)
+	}
+	return l
+}
+
+// leave looks closer at who is left, and asks each to end, which tells whether it would have.
+func (c *checker) leave(ctx context.Context, s *scan.Snapshot, tree []*scan.Process, end *End) {
+	var pids []int
+	for _, p := range tree {
+		pids = append(pids, p.PID)
+	}
+	scan.Examine(ctx, s, pids, scan.ExamineOptions{})
+	fates := map[scan.ID]scan.Outcome{}
+	for _, group := range scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, polite) {
+		for _, f := range group {
+			fates[f.ID] = f.Outcome
+		}
+	}
+	for i, p := range tree {
+		end.Left[i].Process, end.Left[i].Outcome = *p, fates[p.ID()]
+	}
+}
+
+func values(tree []*scan.Process) []scan.Process {
+	out := make([]scan.Process, len(tree))
+	for i, p := range tree {
+		out[i] = *p
+	}
+	return out
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// act does what is to end the server.
+func (r *run) act(way Way, top *scan.Process) error {
+	switch way {
+	case CloseStdin:
+		return r.wires.stdin.Close()
+	case KillClient:
+		return r.cmd.Process.Kill()
+	}
+	h, err := scan.Hold(top.ID())
+	if err != nil {
+		return fmt.Errorf("the first process cannot be signalled: %w", err)
+	}
+	defer h.Close()
+	return h.Terminate()
+}

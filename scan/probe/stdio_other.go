@@ -1,0 +1,22 @@
+//go:build !linux
+
+package probe
+
+import (
+	"errors"
+
+	"mcpdoctor/scan"
+)
+
+// adopt does nothing: only Linux lets a process adopt what is started below it.
+func adopt() (restore func(), err error) {
+	return func() {}, errors.New("this system does not let a process adopt those that lose their parents")
+}
+
+func waitFor(int) {}
+
+// hasMark tells nothing: the environment of another process is not read here.
+func hasMark(scan.ID, string) bool { return false }
+
+// builtByGo tells nothing: the program of a process is not looked at here.
+func builtByGo(int) bool { return false }
