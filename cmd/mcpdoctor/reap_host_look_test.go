@@ -1,0 +1,296 @@
+package main
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+// eyes are what the user who looks can see.
+type eyes struct {
+	uid     int
+	hidden  bool // /proc is mounted with hidepid: others' processes are not there
+	systemd bool // the machine's init is systemd
+	answers bool // systemd answers when it is asked
+
+	// lies changes what is seen of a process; nil for the truth. It is how a test sees that it can fail.
+	lies func(*scan.Process)
+}
+
+// look is what the command is given for [lookLive]: it takes the table, recognises, and looks closer at
+// those at which lookLive would. Between the steps time passes, as it does on a real machine.
+func (m *machine) look(_ context.Context, now time.Time, closely closer) (*scan.Snapshot, *rules.Recognised, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.catchUp()
+	s := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: now, Host: m.host}
+	uid := m.eyes.uid
+	s.Host.UID = &uid
+	m.take(s)
+	m.pause()
+	seen := rules.Recognise(s)
+	var brief []int
+	if !closely.holders {
+		brief = seen.Brief()
+	}
+	m.examine(s, seen.Look(), brief, false)
+	for pid := range seen.Packages() {
+		if p := m.tasks[pid]; p != nil {
+			row(s, pid).Version = p.version
+		}
+	}
+	m.pause()
+	doubts := seen.Doubts()
+	m.services(s, doubts.Services)
+	if closely.holders {
+		doubts.Holders = seen.Look()
+	}
+	m.pause()
+	m.holders(s, doubts.Holders)
+	if len(closely.weigh) > 0 {
+		m.examine(s, closely.weigh, nil, true)
+	}
+	return s, seen, nil
+}
+
+// pause lets a moment pass within a look.
+func (m *machine) pause() {
+	if m.live {
+		time.Sleep(15 * time.Millisecond)
+	}
+	m.catchUp()
+}
+
+// sorted returns the processes in the order of their PIDs.
+func (m *machine) sorted() []*task {
+	out := make([]*task, 0, len(m.tasks))
+	for _, p := range m.tasks {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *task) int { return a.pid - b.pid })
+	return out
+}
+
+// take is [scan.Take]. The kernel shows one process after another, so that a table is of several moments.
+func (m *machine) take(s *scan.Snapshot) {
+	boot := s.Taken.Add(-m.clock())
+	all := m.sorted()
+	for i, p := range all {
+		if i == len(all)/2 {
+			m.pause()
+		}
+		if m.tasks[p.pid] != p || m.eyes.hidden && p.uid != m.eyes.uid {
+			continue
+		}
+		uid, rss := p.uid, p.rss
+		out := scan.Process{
+			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(time.Duration(p.ticks()) * 10 * time.Millisecond), Name: p.kernelName(), Args: p.args,
+			User: "user" + strconv.Itoa(uid), UID: &uid, State: p.state, TTY: p.tty, PGID: p.pgid, SID: p.sid, RSSBytes: &rss,
+		}
+		if p.state == "Z" {
+			out.Args = nil
+		}
+		if slices.Contains(p.veiled, "start") {
+			out.Start, out.Started, out.Unreadable = 0, time.Time{}, []string{"start"}
+		}
+		s.Processes = append(s.Processes, out)
+	}
+	slices.SortFunc(s.Processes, func(a, b scan.Process) int { return a.PID - b.PID })
+}
+
+func (p *task) kernelName() string {
+	name := p.name
+	if name == "" && len(p.args) > 0 {
+		name = path.Base(p.args[0])
+	}
+	return name[:min(len(name), 15)]
+}
+
+func row(s *scan.Snapshot, pid int) *scan.Process {
+	i, ok := slices.BinarySearchFunc(s.Processes, pid, func(p scan.Process, pid int) int { return p.PID - pid })
+	if !ok {
+		return nil
+	}
+	return &s.Processes[i]
+}
+
+// seen returns a row and the process that it is of; nil when that is not there any more.
+func (m *machine) seen(s *scan.Snapshot, pid int) (*scan.Process, *task) {
+	r, p := row(s, pid), m.tasks[pid]
+	if r == nil || p == nil || r.Start == 0 || p.ticks() != r.Start || r.State == "Z" || p.ended {
+		return nil, nil
+	}
+	return r, p
+}
+
+// readable tells that the descriptors of a process may be looked at.
+func (m *machine) readable(p *task) bool { return m.eyes.uid == 0 || m.eyes.uid == p.uid }
+
+// examine is [scan.Examine].
+func (m *machine) examine(s *scan.Snapshot, pids, brief []int, pss bool) {
+	var rows []*scan.Process
+	for _, pid := range pids {
+		r, p := m.seen(s, pid)
+		if r == nil {
+			continue
+		}
+		rows = append(rows, r)
+		top := !slices.Contains(pids, r.PPID) || r.PPID == 1 || m.tasks[r.PPID].kernelNamed("systemd")
+		m.inspect(r, p, top, slices.Contains(brief, pid))
+		if pss {
+			half := p.rss / 2
+			r.PSSBytes = &half
+		}
+		if m.eyes.lies != nil {
+			m.eyes.lies(r)
+		}
+	}
+	m.findServices(s, rows)
+}
+
+func (p *task) kernelNamed(name string) bool { return p != nil && p.kernelName() == name }
+
+func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
+	r.Stdin, r.Stdout, r.Listen, r.InboundConnections, r.CWD, r.Cgroup, r.Env, r.Unreadable = nil, nil, nil, nil, "", "", nil, nil
+	if top {
+		r.Cgroup = p.cgroup
+	}
+	if !m.readable(p) {
+		r.Unreadable = []string{"stdin", "listen", "cwd", "exe"}
+		return
+	}
+	if top {
+		r.Env = p.env
+	}
+	r.Unreadable = slices.Clone(p.veiled)
+	if !slices.Contains(p.veiled, "stdin") {
+		in := m.far(p.stdin)
+		if slices.Contains(p.veiled, "peer") && in.Peer != "" {
+			in.Peer = scan.PeerUnknown
+		}
+		r.Stdin = &in
+	}
+	if brief && r.Stdin != nil && (r.Stdin.Peer == scan.PeerOpen || r.Stdin.Peer == "" && top) {
+		return
+	}
+	if !slices.Contains(p.veiled, "stdin") {
+		out := scan.Stdin{Type: p.stdout.kind}
+		if w := p.stdout.wire; w != nil && w.kind == scan.StdinSocket {
+			out.Peer = scan.PeerClosed
+			if len(w.readers) > 0 {
+				out.Peer = scan.PeerOpen
+			}
+		}
+		r.Stdout = &out
+	}
+	if !slices.Contains(p.veiled, "listen") && !slices.Contains(p.veiled, "stdin") {
+		n := p.inbound
+		r.Listen, r.InboundConnections = slices.Clone(p.listens), &n
+		if r.Listen == nil {
+			r.Listen = []string{}
+		}
+	}
+}
+
+// far tells what is at the other end of a wire.
+func (m *machine) far(in input) scan.Stdin {
+	if in.wire == nil {
+		return scan.Stdin{Type: in.kind}
+	}
+	out := scan.Stdin{Type: in.wire.kind, Peer: scan.PeerClosed, FD: in.fd}
+	if in.wire.open() {
+		out.Peer = scan.PeerOpen
+	} else {
+		out.Unread = in.wire.left && in.wire.kind == scan.StdinPipe
+	}
+	return out
+}
+
+// findServices is what [scan.Examine] tells of jobs without asking anybody.
+func (m *machine) findServices(s *scan.Snapshot, rows []*scan.Process) {
+	services, known := []scan.Service{}, true
+	for _, r := range rows {
+		p := m.tasks[r.PID]
+		up := row(s, r.PPID)
+		switch {
+		case up == nil:
+		case strings.HasPrefix(up.Name, "PM2 v"):
+			services = append(services, scan.Service{Manager: "pm2", Name: "app", MainPID: r.PID})
+		case strings.HasSuffix(commandWords(up.Args), "supervisord") && r.PGID == r.PID && (r.Stdin == nil || r.Stdin.Peer != scan.PeerClosed):
+			services = append(services, scan.Service{Manager: "supervisord", Name: "app", MainPID: r.PID})
+		case m.eyes.systemd && (r.PPID == 1 || up.Name == "systemd") && strings.HasSuffix(p.cgroup, ".service"):
+			leaf := path.Base(p.cgroup)
+			switch {
+			case strings.HasPrefix(leaf, "user@"):
+			case p.env["SYSTEMD_EXEC_PID"] == strconv.Itoa(p.pid) && m.readable(p):
+				services = append(services, scan.Service{Manager: "systemd", Name: leaf, MainPID: r.PID})
+			case !strings.HasPrefix(leaf, "app-"):
+				r.Unreadable, known = append(slices.Clip(r.Unreadable), "service"), false
+			}
+		}
+	}
+	s.Host.Services = nil
+	if len(services) > 0 || known {
+		s.Host.Services = services
+	}
+}
+
+// services is [scan.Services].
+func (m *machine) services(s *scan.Snapshot, doubted []int) {
+	if !m.eyes.answers {
+		return
+	}
+	for _, pid := range doubted {
+		r, p := m.seen(s, pid)
+		if r == nil || !slices.Contains(r.Unreadable, "service") {
+			continue
+		}
+		if s.Host.Services == nil {
+			s.Host.Services = []scan.Service{}
+		}
+		if p.unit() {
+			s.Host.Services = append(s.Host.Services, scan.Service{Manager: "systemd", Name: path.Base(p.cgroup), MainPID: pid})
+		}
+		r.Unreadable = slices.DeleteFunc(slices.Clone(r.Unreadable), func(f string) bool { return f == "service" })
+	}
+}
+
+// unit tells that systemd watches the process as the main one of a service.
+func (p *task) unit() bool { return p.env["unit"] == strconv.Itoa(p.pid) }
+
+// holders is [scan.Holders].
+func (m *machine) holders(s *scan.Snapshot, wanted []int) {
+	blind := slices.ContainsFunc(m.sorted(), func(p *task) bool { return !m.readable(p) || slices.Contains(p.veiled, "stdin") })
+	who := func(tasks []*task) []int {
+		out := []int{}
+		for _, p := range tasks {
+			if m.readable(p) && !slices.Contains(p.veiled, "stdin") {
+				out = append(out, p.pid)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	for _, pid := range wanted {
+		r, p := m.seen(s, pid)
+		if r == nil {
+			continue
+		}
+		asked := false
+		if in := r.Stdin; in != nil && in.Peer == scan.PeerOpen && p.stdin.wire != nil {
+			in.Holders, asked = who(p.stdin.wire.writers), true
+		}
+		if out := r.Stdout; out != nil && p.stdout.wire != nil && (out.Type == scan.StdinPipe || out.Peer == scan.PeerOpen) {
+			out.Holders, asked = who(p.stdout.wire.readers), true
+		}
+		if asked && blind {
+			r.Unreadable = append(slices.Clip(r.Unreadable), "holders")
+		}
+	}
+}

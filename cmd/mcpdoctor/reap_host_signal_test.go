@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+// grasp is a handle on a process of a [machine]. It is tied to the process, as a pidfd is, and not to
+// its number.
+type grasp struct {
+	m  *machine
+	to *task
+}
+
+// hold is what the command is given for [scan.Hold].
+func (m *machine) hold(id scan.ID) (scan.Handle, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.catchUp()
+	switch p := m.tasks[id.PID]; {
+	case id.Start == 0:
+		return nil, scan.ErrUnnamed
+	case p == nil, p.ended, p.ticks() != id.Start:
+		return nil, scan.ErrGone
+	default:
+		return &grasp{m, p}, nil
+	}
+}
+
+func (g *grasp) Terminate() error { return g.m.send(g.to, "SIGTERM") }
+func (g *grasp) Continue() error  { return g.m.send(g.to, "SIGCONT") }
+func (g *grasp) Kill() error      { return g.m.send(g.to, "SIGKILL") }
+func (g *grasp) Close()           {}
+
+func (g *grasp) Ended() bool {
+	g.m.mu.Lock()
+	defer g.m.mu.Unlock()
+	g.m.catchUp()
+	return g.to.ended
+}
+
+// send is what a signal of the command does.
+func (m *machine) send(p *task, signal string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.catchUp()
+	switch {
+	case p.ended:
+		return scan.ErrGone
+	case p.refuses != nil:
+		return p.refuses
+	}
+	wrong := m.forbids(p, signal)
+	m.told("%s reaches %v", signal, p)
+	m.signals = append(m.signals, sent{m.present, p, signal, wrong})
+	if wrong != "" {
+		m.t.Errorf("%s was sent to %v: %s", signal, p, wrong)
+	}
+	if m.blame = reaper; p.needed() != "" {
+		m.blame = consented
+	}
+	m.deliver(p, signal)
+	m.blame = nobody
+	return nil
+}
+
+// deliver is what a signal does to a process, whoever sent it.
+func (m *machine) deliver(p *task, signal string) {
+	switch {
+	case p.ended:
+	case signal == "SIGKILL":
+		if !p.stuck {
+			m.after(time.Millisecond, func() { m.end(p, "killed") })
+		}
+	case signal == "SIGCONT":
+		if p.state == "T" {
+			p.state = "S"
+		}
+		if p.pending {
+			p.pending = false
+			m.deliver(p, "SIGTERM")
+		}
+	case p.state == "T":
+		p.pending = true
+	default:
+		if p.atTerm != nil {
+			p.atTerm()
+		}
+		if p.passes {
+			for _, c := range p.children {
+				m.deliver(c, signal)
+			}
+		}
+		if p.term >= 0 {
+			m.after(p.term, func() { m.end(p, "terminated") })
+		}
+	}
+}
+
+// lineWords splits a line as a shell would that knows nothing but spaces and single quotes. A line
+// that begins with "=" is one word: a title that the program gave itself.
+func lineWords(line string) []string {
+	if title, ok := strings.CutPrefix(line, "="); ok {
+		return []string{title}
+	}
+	var out []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			out = append(out, part)
+		} else {
+			out = append(out, strings.Fields(part)...)
+		}
+	}
+	return out
+}
+
+func commandWords(args []string) string { return strings.Join(args, " ") }
+
+// table is the machine's processes, for who has to understand a failure.
+func (m *machine) table() string {
+	var b strings.Builder
+	for _, p := range m.sorted() {
+		in := string(p.stdin.kind)
+		if w := p.stdin.wire; w != nil {
+			in = fmt.Sprintf("%s held by %v", w.kind, pids(w.writers))
+		}
+		needed := p.needed()
+		if len(p.purposes) == 0 {
+			needed = ""
+		} else if needed == "" {
+			needed = "NOT NEEDED"
+		}
+		fmt.Fprintf(&b, "%8d %8d %10s uid %-5d %s  %s  [stdin %s, listens %v %d, veiled %v] %s\n", p.pid, p.ppid(), (m.present - p.born).Round(time.Second), p.uid, p.state,
+			commandWords(p.args), in, p.listens, p.inbound, p.veiled, needed)
+	}
+	return b.String()
+}
+
+func pids(tasks []*task) []int {
+	out := []int{}
+	for _, p := range tasks {
+		out = append(out, p.pid)
+	}
+	return out
+}
