@@ -170,7 +170,9 @@ func (e *ending) end(ctx context.Context, grace time.Duration) {
 func (e *ending) wait(ctx context.Context, clock *time.Timer) (more bool) {
 	// What ends does so within milliseconds, mostly; then there is less of a hurry.
 	const soonest, latest = 5 * time.Millisecond, 50 * time.Millisecond
-	for pause := soonest; ; pause = min(2*pause, latest) {
+	look := time.NewTimer(soonest)
+	defer look.Stop()
+	for pause := soonest; ; look.Reset(pause) {
 		left := false
 		for _, t := range e.targets {
 			left = e.left(t) || left
@@ -178,15 +180,13 @@ func (e *ending) wait(ctx context.Context, clock *time.Timer) (more bool) {
 		if !left || ctx.Err() != nil {
 			return false
 		}
-		look := time.NewTimer(pause)
 		select {
 		case <-clock.C:
-			look.Stop()
 			return ctx.Err() == nil
 		case <-ctx.Done():
-			look.Stop()
 		case <-look.C:
 		}
+		pause = min(2*pause, latest)
 	}
 }
 

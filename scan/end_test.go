@@ -347,34 +347,38 @@ func TestEndRefusalNamesTheCause(t *testing.T) {
 	}
 }
 
-// TestEndManyGroups: all that are deaf to everything take the time of one.
+// TestEndManyGroups: all that are deaf to everything take the time of one. Only some survive SIGKILL,
+// since the race detector breaks when too many timers ring in one bubble (golang/go issue 78156).
 func TestEndManyGroups(t *testing.T) {
-	const grace = 7 * time.Second
+	const grace = time.Second
 	for _, n := range []int{0, 1, 10, 500} {
 		synctest.Test(t, func(t *testing.T) {
 			h := &fakeHost{procs: map[int]*fakeProc{}}
 			var groups []Group
+			var want [][]string
 			for i := range n {
-				pid := 10 * (i + 1)
-				h.procs[pid] = &fakeProc{byTerm: never, byKill: never}
-				h.procs[pid+1] = &fakeProc{byTerm: never, byKill: never}
-				h.procs[pid+2] = &fakeProc{byTerm: never}
-				groups = append(groups, group([]int{pid}, []int{pid + 1}, []int{pid + 2}))
+				pid, end := 10*(i+1), "killed"
+				h.procs[pid] = &fakeProc{byTerm: never}
+				h.procs[pid+1] = &fakeProc{byTerm: never}
+				if i%50 == 0 {
+					h.procs[pid].byKill, end = never, "survived"
+				}
+				groups = append(groups, group([]int{pid}, []int{pid + 1}))
+				want = append(want, []string{fmt.Sprint(pid, " ", end), fmt.Sprint(pid+1, " killed")})
 			}
 			fates := h.run(t, t.Context(), grace, groups...)
 			if len(fates) != n {
 				t.Fatalf("%d fates of %d groups", len(fates), n)
 			}
-			for i, f := range fates {
-				pid := 10 * (i + 1)
-				wantFates(t, f, fmt.Sprint(pid, " survived"), fmt.Sprint(pid+1, " survived"), fmt.Sprint(pid+2, " killed"))
+			for i := range fates {
+				wantFates(t, fates[i], want[i]...)
 			}
-			want := grace + afterKill
+			most := grace + afterKill
 			if n == 0 {
-				want = 0
+				most = 0
 			}
-			if took := time.Since(h.began); took != want {
-				t.Errorf("%d groups took %v, want %v", n, took, want)
+			if took := time.Since(h.began); took != most {
+				t.Errorf("%d groups took %v, want %v", n, took, most)
 			}
 		})
 	}
