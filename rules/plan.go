@@ -163,7 +163,9 @@ func (r *Recognised) Plan(rep *Report, c Consent) *Plan {
 	g := newGuard(newTable(r, Options{}), c)
 	all := g.sentences(rep)
 	for _, s := range all {
-		g.doomed[s.in] = true
+		if s.in != nil {
+			g.doomed[s.in] = s
+		}
 	}
 	for _, s := range all {
 		if d, kept := g.sentence(s); kept != nil {
@@ -218,6 +220,8 @@ func (g *guard) sentence(s *given) (Doomed, *Kept) {
 	for _, n := range s.nodes {
 		kept.PIDs = append(kept.PIDs, g.proc(n).PID)
 	}
+	slices.Sort(kept.PIDs)
+	kept.PIDs = slices.Compact(kept.PIDs) // two findings may give up the same
 	if s.in == nil {
 		kept.Reason = "it belongs to no server that could be recognised"
 		return Doomed{}, kept
@@ -245,9 +249,6 @@ func (g *guard) sentence(s *given) (Doomed, *Kept) {
 func (g *guard) order(s *given, d *Doomed) {
 	for _, n := range slices.Backward(s.in.members) { // members are in the order of their depth
 		p := g.proc(n)
-		if p.State == "Z" {
-			continue
-		}
 		one := Sentenced{Row: g.row(s.in, n), Outcome: Planned, id: p.ID(), pss: p.PSSBytes}
 		switch {
 		case !g.chain(s.in, n):

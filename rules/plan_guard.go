@@ -11,19 +11,23 @@ import (
 type guard struct {
 	*table
 	consent Consent
-	doomed  map[*instance]bool // a rule gave up something of it
+	doomed  map[*instance]*given // what a rule gave up something of
+	kept    map[*instance]string // why one of these is kept; "" when it is not
 
-	// self is who is to act, with all its ancestors, and inside are the instances that these are part
-	// of: an agent may run mcpdoctor from inside a client.
-	self   map[int32]bool
-	inside map[*instance]int // with the PID that is part of it
+	// inside are the instances that who is to act, or an ancestor of his, is a part of, with the PID
+	// that it is: an agent may run mcpdoctor from inside a client.
+	inside map[*instance]int
 
 	// blind says why it is not known who that is; then everybody is kept.
 	blind string
 }
 
 func newGuard(t *table, c Consent) *guard {
-	g := &guard{table: t, consent: c, doomed: map[*instance]bool{}, self: map[int32]bool{}, inside: map[*instance]int{}}
+	g := &guard{
+		table: t, consent: c, doomed: map[*instance]*given{}, kept: map[*instance]string{},
+		inside: map[*instance]int{},
+	}
+	g.consent.OlderThan = max(0, c.OlderThan)
 	if c.Self == 0 {
 		return g
 	}
@@ -33,49 +37,110 @@ func newGuard(t *table, c Consent) *guard {
 		return g
 	}
 	for ; at != none; at = t.forest.parent[at] {
-		g.self[at] = true
 		if in := t.of[at]; in != nil {
 			g.inside[in] = t.proc(at).PID
 		}
-		if l := t.forest.lineage[at]; l == untold || l == untangled {
-			g.blind = "mcpdoctor cannot tell what it belongs to itself"
+		if g.cut(at) {
+			g.blind = fmt.Sprintf("who started pid %d cannot be seen, so that mcpdoctor cannot tell what it belongs to itself", t.proc(at).PID)
 		}
 	}
 	return g
+}
+
+// cut tells that a process has somebody above it who is not in the table (hidepid) or cannot be made
+// out. On Windows a parent that is not there has ended, as there is nobody who adopts.
+func (g *guard) cut(node int32) bool {
+	switch g.forest.lineage[node] {
+	case untold, untangled:
+		return true
+	case missing, recycled:
+		return g.snap.Host.OS != "windows"
+	}
+	return false
 }
 
 // keepsInstance says why an instance is kept as a whole; "" when it is not. Only its helpers may be
 // kept without it: to end a part of what starts and serves would make an orphan of the rest, or
 // make the rest start it again.
 func (g *guard) keepsInstance(s *given) string {
-	in := s.in
+	if reason, ok := g.kept[s.in]; ok {
+		return reason
+	}
+	reason := g.keepsAbove(s.in)
+	if reason == "" {
+		reason = g.keepsRole(s.in)
+	}
+	if reason == "" {
+		reason = g.keepsMember(s)
+	}
+	g.kept[s.in] = reason
+	return reason
+}
+
+// keepsAbove says what speaks for an instance because of who it belongs to.
+func (g *guard) keepsAbove(in *instance) string {
 	if g.blind != "" {
 		return g.blind
 	}
 	if pid, ok := g.inside[in]; ok {
 		return fmt.Sprintf("mcpdoctor was started from inside it (below pid %d)", pid)
 	}
-	for up := g.forest.parent[in.root]; up != none; up = g.forest.parent[up] {
-		over := g.of[up]
-		if pid, ok := g.inside[over]; ok && g.doomed[over] {
-			return fmt.Sprintf("it belongs to %s (pid %d), from inside which mcpdoctor was started", over.name, pid)
-		}
-	}
-	switch {
-	case in.service != nil:
-		return fmt.Sprintf("%s keeps it (%s)", in.service.Manager, in.service.Name)
-	case in.owner.Kind == OwnerService:
+	if in.owner.Kind == OwnerService {
 		return in.owner.says() + " keeps it"
-	case in.role == RoleClient && !g.headless(in):
-		return "it is a client, which somebody may be using"
+	}
+	// Who is kept needs what is below him, and would start it again.
+	for up := g.forest.parent[in.root]; up != none; up = g.forest.parent[up] {
+		over := g.doomed[g.of[up]]
+		if over == nil {
+			continue
+		}
+		if reason := g.keepsInstance(over); reason != "" {
+			return fmt.Sprintf("it belongs to %s (pid %d), which is kept: %s", over.in.name, g.mainProc(over.in).PID, reason)
+		}
+		break // and that one has looked further up
+	}
+	return ""
+}
+
+// keepsRole says what speaks for an instance because of what it is.
+func (g *guard) keepsRole(in *instance) string {
+	switch in.role {
+	case RoleServer, RoleGateway, RoleHelper:
+	case RoleClient:
+		if !g.unattended(in) {
+			return "it is a client, which somebody may be using"
+		}
+		return ""
+	default:
+		return "it is nobody that mcpdoctor knows"
 	}
 	for _, m := range in.members {
-		if !g.chain(in, m) || g.proc(m).State == "Z" {
+		if g.recs[m].role() == RoleClient {
+			return fmt.Sprintf("pid %d in it is a client, which somebody may be using", g.proc(m).PID)
+		}
+	}
+	return ""
+}
+
+// unattended tells that nobody sits in front of a client: it is one for running without a person, and
+// it is known that none of its processes has a terminal.
+func (g *guard) unattended(in *instance) bool {
+	return g.headless(in) && !slices.ContainsFunc(in.members, func(m int32) bool { return g.proc(m).TTY != "-" })
+}
+
+// keepsMember says what speaks for one of the processes that an instance cannot do without.
+func (g *guard) keepsMember(s *given) string {
+	for _, m := range s.in.members {
+		if !g.chain(s.in, m) {
 			continue
 		}
 		reason := g.keeps(m)
-		if reason == "" && !slices.Contains(s.nodes, m) {
+		switch {
+		case reason != "":
+		case !slices.Contains(s.nodes, m):
 			reason = "it was not given up"
+		default:
+			reason = g.talkedTo(s.in, m)
 		}
 		if reason != "" {
 			return fmt.Sprintf("pid %d: %s", g.proc(m).PID, reason)
@@ -84,17 +149,39 @@ func (g *guard) keepsInstance(s *given) string {
 	return ""
 }
 
+// talkedTo says who can still talk to a process of an instance at whose own stdin nobody is: two
+// servers may lie below one launcher, each on a wire of its own.
+func (g *guard) talkedTo(in *instance, node int32) string {
+	if w, _ := g.wire(in); w < weak || wireOf(g.proc(node)) != held {
+		return ""
+	}
+	holders := g.proc(node).Stdin.Holders
+	if holders == nil {
+		return "its stdin is open, and nobody looked who holds it"
+	}
+	for _, pid := range holders {
+		at := g.forest.at(pid)
+		if at == none || g.of[at] == nil || g.of[at] != in && g.doomed[g.of[at]] == nil {
+			return fmt.Sprintf("its stdin is held by pid %d", pid)
+		}
+	}
+	return ""
+}
+
 // onlyYoung tells that an instance would be ended if it were older.
 func (g *guard) onlyYoung(s *given) bool {
 	old := *g
-	old.consent.OlderThan = 0
+	old.consent.OlderThan, old.kept = 0, map[*instance]string{}
 	return old.keepsInstance(s) == ""
 }
 
 // keepsHelper says why a helper is left alone when its instance is ended; "" when it is not.
 func (g *guard) keepsHelper(s *given, node int32) string {
-	if !slices.Contains(s.nodes, node) {
+	switch {
+	case !slices.Contains(s.nodes, node):
 		return "the server started it, and it is not known to be a part of it"
+	case terminal(g.proc(node)):
+		return "somebody may be typing into it"
 	}
 	return g.keeps(node)
 }
@@ -113,10 +200,6 @@ func (g *guard) keeps(node int32) string {
 		return "its age cannot be read"
 	case g.now.Sub(p.Started) < g.consent.OlderThan:
 		return fmt.Sprintf("it is %s old, which is younger than %s", Age(max(0, g.now.Sub(p.Started))), Age(g.consent.OlderThan))
-	case g.services[node] != nil:
-		return fmt.Sprintf("%s keeps it (%s)", g.services[node].Manager, g.services[node].Name)
-	case g.self[node]:
-		return "it is mcpdoctor itself, or what started it"
 	}
 	return g.foreign(p)
 }
@@ -125,22 +208,31 @@ func (g *guard) keeps(node int32) string {
 // command line (proc_pid_cmdline(5)).
 func (g *guard) kernel(p *scan.Process) bool { return len(p.Args) == 0 && p.Cmdline == "" }
 
-// foreign says whose a process is that is not ours to end; "" when it is ours.
+// foreign says whose a process is that is not ours to end; "" when it is ours. On a table that was
+// saved it is that of who looked.
 func (g *guard) foreign(p *scan.Process) string {
-	if g.consent.AllUsers && g.root() || g.consent.Self == 0 {
+	if g.consent.AllUsers && g.root() {
 		return ""
 	}
-	me := g.proc(g.forest.at(g.consent.Self))
+	me := &scan.Process{UID: g.snap.Host.UID}
+	switch {
+	case g.consent.Self != 0:
+		me = g.proc(g.forest.at(g.consent.Self))
+	case me.UID == nil:
+		return "" // and nobody will act
+	}
 	switch {
 	case p.UID != nil && me.UID != nil:
 		if *p.UID == *me.UID {
 			return ""
 		}
-	case p.UID == nil && me.UID == nil && p.User != "" && p.User == me.User: // Windows
+	case p.UID != nil || me.UID != nil || p.User == "" || me.User == "":
+		return "it cannot be seen whose it is"
+	case p.User == me.User: // Windows, which has no numbers
 		return ""
 	}
 	if p.User == "" {
-		return "it cannot be seen whose it is"
+		return fmt.Sprintf("it belongs to the user %d", *p.UID)
 	}
 	return "it belongs to the user " + p.User
 }
