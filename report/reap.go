@@ -10,17 +10,17 @@ import (
 	"mcpdoctor/rules"
 )
 
-// Plan writes for people what a reap is about to end, or would: how much comes back, then each
-// finding with its evidence and its instances, then what is kept all the same and why.
+// Plan writes for people what a reap would end: how much comes back, then each finding with its
+// evidence and its instances, then what is kept all the same and why. Of nothing it says what was
+// looked for.
 func Plan(w io.Writer, p *rules.Plan, o Options) error {
 	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	p = cleanPlan(p)
 	out.planSummary(p)
-	for _, g := range byFinding(p.Instances) {
-		out.planned(g)
+	for _, group := range byFinding(p.Instances) {
+		out.planned(group)
 	}
-	out.planKept(p.Kept)
-	out.planProblems(p.Problems)
+	out.notes(p)
 	return out.err
 }
 
@@ -32,104 +32,230 @@ func (p *printer) planSummary(plan *rules.Plan) {
 		p.line(p.s.good.Render("Nothing is to be ended.") + " " + nothing(plan))
 		return
 	}
-	line := fmt.Sprintf("%s (%s, %s RSS) of %s would be ended.", rules.Count(s.Instances, "instance"), rules.Count(s.Processes, "process"),
-		rules.Bytes(s.RSSBytes), rules.Count(len(byFinding(plan.Instances)), "leak"))
+	line := amount(s.Instances, s.Processes, s.RSSBytes) + " of " + rules.Count(len(byFinding(plan.Instances)), "leak") + " would be ended"
 	if s.PSSBytes > 0 {
-		line += " " + rules.Bytes(s.PSSBytes) + " come back (PSS)."
+		line += "; " + comesBack(s.PSSBytes)
 	}
-	p.line(p.s.bold.Render(line))
+	p.line(p.s.bold.Render(line + "."))
 }
 
+func amount(instances, processes int, rss int64) string {
+	return fmt.Sprintf("%s (%s, %s RSS)", rules.Count(instances, "instance"), rules.Count(processes, "process"), rules.Bytes(rss))
+}
+
+func comesBack(pss int64) string { return rules.Bytes(pss) + " come back (PSS)" }
+
+// nothing says what was looked for and not found.
 func nothing(plan *rules.Plan) string {
-	found := "No leak was found that is safe to end"
-	if len(plan.Rules) > 0 {
-		found = "Nothing was found by " + rulesNamed(plan.Rules) + " that may be ended"
-	}
+	var age string
 	if plan.OlderThanSeconds > 0 {
-		found += " and is at least " + rules.Age(time.Duration(plan.OlderThanSeconds)*time.Second) + " old"
+		age = " and is at least " + seconds(plan.OlderThanSeconds) + " old"
 	}
-	return found + "."
+	if len(plan.Kept) > 0 {
+		return "What was found is kept, for these reasons:"
+	}
+	if len(plan.Rules) == 0 {
+		return "No leak was found that is safe to end" + age + "."
+	}
+	by := "the rule "
+	if len(plan.Rules) > 1 {
+		by = "the rules "
+	}
+	return "Nothing that may be ended" + age + " was found by " + by + strings.Join(plan.Rules, ", ") + "."
 }
 
-func rulesNamed(ids []string) string {
-	if len(ids) == 1 {
-		return "the rule " + ids[0]
-	}
-	return "the rules " + strings.Join(ids, ", ")
-}
+func seconds(n int64) string { return rules.Age(time.Duration(n) * time.Second) }
 
 // byFinding groups instances by the finding that gave them up, in the order of the first of each.
 func byFinding(all []rules.Doomed) [][]rules.Doomed {
-	var out [][]rules.Doomed
+	return grouped(all, func(d rules.Doomed) string { return d.Finding })
+}
+
+// grouped puts those together that have the same key, in the order of the first of each.
+func grouped[T any](all []T, key func(T) string) [][]T {
+	var out [][]T
 	at := map[string]int{}
-	for _, d := range all {
-		i, ok := at[d.Finding]
+	for _, one := range all {
+		k := key(one)
+		i, ok := at[k]
 		if !ok {
 			i = len(out)
-			at[d.Finding], out = i, append(out, nil)
+			at[k], out = i, append(out, nil)
 		}
-		out[i] = append(out[i], d)
+		out[i] = append(out[i], one)
 	}
 	return out
 }
 
 // planned writes the instances of one finding.
 func (p *printer) planned(group []rules.Doomed) {
-	d := group[0]
 	p.line("")
-	for _, l := range p.wrap(d.Title, 0) {
+	for _, l := range p.wrap(group[0].Title, 0) {
 		p.line(p.s.bold.Render(l))
 	}
-	p.wrapped("rule", fmt.Sprintf("%s, %s", d.Rule, d.Confidence))
-	for i, e := range d.Evidence {
+	p.wrapped("rule", fmt.Sprintf("%s, %s", group[0].Rule, group[0].Confidence))
+	for i, e := range group[0].Evidence {
 		p.wrapped(first(i, "why"), e)
 	}
-	p.doomed(group)
-	for _, d := range group {
-		for _, k := range d.Left {
-			p.wrapped("left", fmt.Sprintf("%s of %s: %s", pidWords(k.PIDs), k.Server, k.Reason))
+	if len(group) > 1 { // of one, the table has the sum
+		processes, rss := 0, int64(0)
+		for _, d := range group {
+			processes += len(d.Processes)
+			rss += d.RSSBytes
 		}
+		p.wrapped("ends", amount(len(group), processes, rss)+":")
+	}
+	p.doomed(group)
+	for i, words := range p.leftWords(group) {
+		p.wrapped(first(i, "stays"), words)
 	}
 }
 
-// doomed writes a line for each instance, and below it one for each of its processes when there is
-// room.
+// doomed writes a line for each instance, and below it one for each of its processes in the order in
+// which they are asked to end, unless there are too many instances for that.
 func (p *printer) doomed(group []rules.Doomed) {
-	t := table{head: []string{"PID", "AGE", "RSS", "SERVER", "ENDS IN THIS ORDER", "COMMAND"}}
+	lines := 0
 	for _, d := range group {
-		t.row(fmt.Sprint(d.RootPID), age(d.AgeSeconds, d.Started), rules.Bytes(d.RSSBytes), d.Server, pidList(pidsOf(d)), worker(d).Command)
+		lines += 1 + parts(d)
 	}
+	brief := len(group) > 1 && lines > treeRows && !p.o.Verbose
+	t := table{head: []string{"PID", "AGE", "RSS", "SERVER", "COMMAND"}}
+	for _, d := range group {
+		t.row(pidList(pidsOf(d), fewPIDs), age(d.AgeSeconds, d.Started), rules.Bytes(d.RSSBytes), d.Server, worker(d).Command)
+		if brief {
+			continue
+		}
+		for i, s := range d.Processes[:parts(d)] {
+			branch := "├─ "
+			if i == len(d.Processes)-1 {
+				branch = "└─ "
+			}
+			t.row(strconv.Itoa(s.PID), rowAge(s.Row), rowSize(s.Row), branch+s.Role, strings.TrimSpace(s.Command))
+		}
+	}
+	p.shorten(&t)
 	p.table(t)
 }
 
-// planKept writes what a rule gave up and is kept.
-func (p *printer) planKept(kept []rules.Kept) {
-	for _, k := range kept {
-		p.wrapped("kept", fmt.Sprintf("%s (%s), %s: %s", k.Server, pidWords(k.PIDs), k.Rule, k.Reason))
+// parts is how many lines of processes an instance has below its own: none when it is only one.
+func parts(d rules.Doomed) int {
+	if len(d.Processes) == 1 {
+		return 0
 	}
+	return len(d.Processes)
 }
 
-func (p *printer) planProblems(problems []string) {
-	for _, s := range problems {
+// notes writes what is kept, and what could not be seen.
+func (p *printer) notes(plan *rules.Plan) {
+	kept := p.keptWords(plan)
+	if len(kept)+len(plan.Problems) > 0 && len(plan.Instances) > 0 {
+		p.line("")
+	}
+	for _, words := range kept {
+		p.wrapped("kept", words)
+	}
+	for _, s := range plan.Problems {
 		p.wrapped("note", s)
 	}
 }
 
-// Deeds writes for people what a reap did: a line for each instance, each of which can be
-// understood alone (cron mails them), one total, and what was kept. It writes nothing at all when
-// the plan had no instances.
-func Deeds(w io.Writer, p *rules.Plan, o Options) error {
-	if len(p.Instances) == 0 {
-		return nil
+// keptWords says who is kept and why: each by itself when all are asked for, otherwise together who
+// is kept for the same reason.
+func (p *printer) keptWords(plan *rules.Plan) []string {
+	why := func(k rules.Kept) string { return k.Rule + ": " + sharedReason(k, plan.OlderThanSeconds) }
+	groups := grouped(plan.Kept, why)
+	var out []string
+	for _, group := range groups {
+		if len(group) == 1 || p.o.Verbose {
+			for _, k := range group {
+				out = append(out, named(k.Server, pidList(k.PIDs, p.most()))+", "+k.Rule+": "+ownReason(k))
+			}
+			continue
+		}
+		var who []string
+		for _, same := range grouped(group, func(k rules.Kept) string { return k.Server }) {
+			words := named(same[0].Server, pidList(pidsOfKept(same), p.most()))
+			if len(same) > 1 {
+				words = fmt.Sprintf("%d instances of %s", len(same), words)
+			}
+			who = append(who, words)
+		}
+		out = append(out, strings.Join(who, ", ")+", "+why(group[0]))
 	}
-	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	p = cleanPlan(p)
-	for _, d := range p.Instances {
-		out.line(fmt.Sprintf("%s %s (%s)", d.Outcome, d.Server, pidWords(pidsOf(d))))
+	return out
+}
+
+// leftWords says what of the instances is not ended with them, and why.
+func (p *printer) leftWords(instances []rules.Doomed) []string {
+	var left []rules.Kept
+	for _, d := range instances {
+		left = append(left, d.Left...)
 	}
-	out.planKept(p.Kept)
-	out.planProblems(p.Problems)
-	return out.err
+	var out []string
+	for _, same := range grouped(left, func(k rules.Kept) string { return k.Server + "\x00" + k.Reason }) {
+		out = append(out, fmt.Sprintf("pid %s of %s: %s", pidList(pidsOfKept(same), p.most()), same[0].Server, same[0].Reason))
+	}
+	return out
+}
+
+// sharedReason is why something is kept, without what is only true of this one.
+func sharedReason(k rules.Kept, olderThan int64) string {
+	if k.Young {
+		return "younger than " + seconds(olderThan)
+	}
+	_, reason := aboutPID(k)
+	return reason
+}
+
+// ownReason is why something is kept. A PID is named in it only when it is one of several.
+func ownReason(k rules.Kept) string {
+	if pid, reason := aboutPID(k); pid != 0 && len(k.PIDs) == 1 {
+		return reason
+	}
+	return k.Reason
+}
+
+// aboutPID cuts a reason that is about one process ("pid 12: it is ...") at the colon. The PID is 0
+// when it is about all.
+func aboutPID(k rules.Kept) (pid int, reason string) {
+	for _, pid := range k.PIDs {
+		if rest, ok := strings.CutPrefix(k.Reason, fmt.Sprintf("pid %d: ", pid)); ok {
+			return pid, rest
+		}
+	}
+	return 0, k.Reason
+}
+
+// named is an instance as a sentence has it: "mcp-echo (pid 11896, 11895)".
+func named(server, pids string) string {
+	if server == "" {
+		return "pid " + pids
+	}
+	return server + " (pid " + pids + ")"
+}
+
+// fewPIDs is how many PIDs are named in one place unless all are asked for.
+const fewPIDs = 4
+
+// most is how many PIDs are to be named in one place; 0 for all.
+func (p *printer) most() int {
+	if p.o.Verbose {
+		return 0
+	}
+	return fewPIDs
+}
+
+// pidList joins PIDs. Of a long list only so many are named; all when most is 0.
+func pidList(pids []int, most int) string {
+	more := ""
+	if over := len(pids) - most; most > 0 && over > 1 { // "and 1 more" is no shorter than the one
+		pids, more = pids[:most], fmt.Sprintf(" and %d more", over)
+	}
+	words := make([]string, len(pids))
+	for i, pid := range pids {
+		words[i] = strconv.Itoa(pid)
+	}
+	return strings.Join(words, ", ") + more
 }
 
 // pidsOf returns the PIDs of an instance in the order in which they are asked to end.
@@ -141,15 +267,13 @@ func pidsOf(d rules.Doomed) []int {
 	return out
 }
 
-func pidList(pids []int) string {
-	words := make([]string, len(pids))
-	for i, pid := range pids {
-		words[i] = strconv.Itoa(pid)
+func pidsOfKept(kept []rules.Kept) []int {
+	var out []int
+	for _, k := range kept {
+		out = append(out, k.PIDs...)
 	}
-	return strings.Join(words, ", ")
+	return out
 }
-
-func pidWords(pids []int) string { return "pid " + pidList(pids) }
 
 // worker returns the process of an instance that does the work: the topmost of its role, below the
 // launchers.

@@ -58,14 +58,23 @@ func (p *printer) tree(f rules.Finding) {
 		}
 	}
 	draw(0, "")
-	if over := len(t.rows) - treeRows; over > 0 && !p.o.Verbose {
-		middle := []string{"", "", "", fmt.Sprintf("... %d more, -v shows them", over+1)}
-		kept := append(t.rows[:treeRows-treeTail-1:treeRows-treeTail-1], middle)
-		t.rows = append(kept, t.rows[len(t.rows)-treeTail:]...)
-	}
+	p.shorten(&t)
 	if len(t.rows) > 0 {
 		p.table(t)
 	}
+}
+
+// shorten leaves of a long table the beginning and the end, and says in its last column how much is
+// left out.
+func (p *printer) shorten(t *table) {
+	over := len(t.rows) - treeRows
+	if over <= 0 || p.o.Verbose {
+		return
+	}
+	middle := make([]string, len(t.head))
+	middle[len(middle)-1] = fmt.Sprintf("... %d more, -v shows them", over+1)
+	kept := append(t.rows[:treeRows-treeTail-1:treeRows-treeTail-1], middle)
+	t.rows = append(kept, t.rows[len(t.rows)-treeTail:]...)
 }
 
 // rowAge and rowSize are "-" for what is not known.

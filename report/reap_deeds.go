@@ -1,0 +1,207 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+// The outcomes of a process or an instance, beside those that package rules has.
+const (
+	gone      = rules.Outcome(scan.Gone)
+	ended     = rules.Outcome(scan.Ended)
+	killed    = rules.Outcome(scan.Killed)
+	refused   = rules.Outcome(scan.Refused)
+	survived  = rules.Outcome(scan.Survived)
+	unasked   = rules.Outcome(scan.Unasked)
+	unsettled = rules.Outcome(scan.Unsettled)
+)
+
+// hasEnded tells that nothing is left of a process or an instance.
+func hasEnded(o rules.Outcome) bool { return o == gone || o == ended || o == killed }
+
+// Deeds writes for people what a reap did: a line for each instance, one total, and what was kept.
+// Each line says all by itself, since cron mails them and people search for them. It writes nothing
+// at all when the plan had no instances: cron is to be quiet then.
+func Deeds(w io.Writer, p *rules.Plan, o Options) error {
+	if len(p.Instances) == 0 {
+		return nil
+	}
+	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p = cleanPlan(p)
+	var over []rules.Doomed
+	for _, d := range p.Instances {
+		out.deed(d)
+		if hasEnded(d.Outcome) {
+			over = append(over, d)
+		}
+	}
+	for _, l := range out.wrap(total(p), 0) {
+		out.line(out.s.bold.Render(l))
+	}
+	for _, words := range out.leftWords(over) {
+		out.hanging("left " + words)
+	}
+	for _, words := range out.keptWords(p) {
+		out.hanging("kept " + words)
+	}
+	for _, s := range p.Problems {
+		out.hanging("note: " + s)
+	}
+	return out.err
+}
+
+// hanging writes a line, and on a terminal goes on below it a little to the right.
+func (p *printer) hanging(text string) {
+	for i, l := range p.wrap(text, 2) {
+		p.line([]string{"", "  "}[min(i, 1)] + l)
+	}
+}
+
+// deed says what became of one instance. All of its PIDs are named.
+func (p *printer) deed(d rules.Doomed) {
+	word, why := p.fate(d)
+	who := named(d.Server, pidList(pidsOf(d), 0))
+	if !d.Started.IsZero() {
+		who += ", " + seconds(d.AgeSeconds) + " old"
+	}
+	p.hanging(word + " " + who + ", " + rules.Bytes(d.RSSBytes) + " RSS: " + d.Rule + ", " + why)
+}
+
+// fate is the word for what became of an instance, and what is to be said behind the rule.
+func (p *printer) fate(d rules.Doomed) (word, why string) {
+	title := "which this version does not know"
+	if rule := rules.Lookup(d.Rule); rule != nil {
+		title = rule.Title
+	}
+	switch d.Outcome {
+	case ended:
+		return p.s.good.Render("ended"), title
+	case killed:
+		return p.s.good.Render("killed"), title + "; " + deaf(d)
+	case gone:
+		return p.s.good.Render("gone"), "it had ended before it was asked to"
+	case rules.Spared:
+		return p.s.info.Render("spared"), d.Reason
+	case rules.Planned:
+		return p.s.err.Render("still there:"), "nothing was done yet"
+	case unasked, unsettled:
+		return p.s.err.Render("still there (interrupted):"), each(d)
+	}
+	return p.s.err.Render(fmt.Sprintf("still there (%s):", d.Outcome)), each(d)
+}
+
+// deaf says who had to be killed.
+func deaf(d rules.Doomed) string {
+	var pids []int
+	for _, s := range d.Processes {
+		if s.Outcome == killed {
+			pids = append(pids, s.PID)
+		}
+	}
+	if len(pids) == len(d.Processes) {
+		return "it did not end when it was asked to"
+	}
+	return "pid " + pidList(pids, 0) + " did not end when asked to"
+}
+
+// each says what became of the processes of an instance of which something is left: first of those
+// that are there, together of who has the same reason.
+func each(d rules.Doomed) string {
+	reason := func(s rules.Sentenced) string {
+		if hasEnded(s.Outcome) {
+			return ""
+		}
+		return cmp.Or(s.Reason, string(s.Outcome))
+	}
+	groups := grouped(d.Processes, reason)
+	if len(groups) == 1 {
+		return reason(d.Processes[0])
+	}
+	var out []string
+	var over string
+	for _, same := range groups {
+		pids := "pid " + pidList(pidsOf(rules.Doomed{Processes: same}), 0)
+		if why := reason(same[0]); why != "" {
+			out = append(out, pids+": "+why)
+		} else {
+			over = "; " + pids + " ended"
+		}
+	}
+	return strings.Join(out, "; ") + over
+}
+
+// total is what was done, in one line: how much has ended and what came back, and what else became of
+// the plan.
+func total(plan *rules.Plan) string {
+	n := map[rules.Outcome]int{}
+	processes := 0
+	for _, d := range plan.Instances {
+		n[d.Outcome]++
+		for _, s := range d.Processes {
+			if s.Outcome == ended || s.Outcome == killed {
+				processes++
+			}
+		}
+	}
+	return sentences(
+		endedWords(plan.Summary, n[ended]+n[killed], n[killed], processes),
+		counts("", count{n[gone], "gone already"}, count{n[rules.Spared], "spared"}),
+		counts("Still there: ", count{n[refused], "refused"}, count{n[survived], "survived"}, count{n[unasked] + n[unsettled], "interrupted"}, count{n[rules.Planned], "not begun"}),
+	)
+}
+
+func endedWords(s rules.PlanSummary, instances, byForce, processes int) string {
+	if processes == 0 {
+		return "Nothing was ended"
+	}
+	who := rules.Count(instances, "instance")
+	if instances == 0 {
+		who = "No instance as a whole"
+	}
+	words := fmt.Sprintf("%s ended (%s", who, rules.Count(processes, "process"))
+	if s.PSSBytes > 0 {
+		words += "); " + rules.Bytes(s.PSSBytes) + " came back (PSS)"
+	} else {
+		words += ", " + rules.Bytes(s.RSSBytes) + " RSS)"
+	}
+	if byForce > 0 {
+		words += fmt.Sprintf("; %d had to be killed", byForce)
+	}
+	return words
+}
+
+// count is so many instances of which the same is to be said.
+type count struct {
+	n     int
+	words string
+}
+
+// counts joins those that are more than none: "1 refused, 2 survived".
+func counts(label string, of ...count) string {
+	var out []string
+	for _, c := range of {
+		if c.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.words))
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return label + strings.Join(out, ", ")
+}
+
+// sentences joins what is not empty.
+func sentences(of ...string) string {
+	var out []string
+	for _, s := range of {
+		if s != "" {
+			out = append(out, s+".")
+		}
+	}
+	return strings.Join(out, " ")
+}
