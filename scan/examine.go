@@ -18,10 +18,6 @@ type ExamineOptions struct {
 	// and of servers CWD too. It halves the cost for a machine full of servers that are in use.
 	Brief []int
 
-	// PSS asks for the proportional memory too. It walks the page tables of every process that is
-	// looked at: 0.2 ms for a small server, 20 ms for one of 10 GiB, with its memory locked.
-	PSS bool
-
 	// Deadline is how long the whole look may take until what has not come back is given up; one
 	// second when zero.
 	Deadline time.Duration
@@ -35,8 +31,7 @@ func (o ExamineOptions) deadline() time.Duration {
 }
 
 // Examine looks closer at the processes pids and fills in, in place, what [Take] leaves out: Stdin,
-// Listen, InboundConnections, SwapBytes, CWD, PSSBytes when asked for, and the jobs of Host.Services
-// that these processes are; of those whose parent is not among them, Cgroup, Exe and Env too, which
+// Listen, InboundConnections, SwapBytes, CWD, and the jobs of Host.Services that these processes are; of those whose parent is not among them, Cgroup, Exe and Env too, which
 // what is below inherits. No process is signalled, stopped or written to, and nothing is forked.
 //
 // A fact is only ever attached to the process that the snapshot names: PID and start time are
@@ -73,6 +68,18 @@ func Holders(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	})
 	if len(open) > 0 {
 		holders(ctx, s, open, o)
+	}
+}
+
+// Weigh fills in PSSBytes of the processes pids: the memory that would come back. The kernel walks the
+// page tables for it, with the lock of the process's memory held: 0.2 ms for a small server, 20 ms
+// for one of 10 GiB. What it refuses, or does not give before the deadline, is named in Unreadable.
+// Only Linux tells; elsewhere PSSBytes stays nil.
+func Weigh(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
+	ctx, cancel := context.WithTimeout(ctx, o.deadline())
+	defer cancel()
+	if rows := s.examinable(pids); len(rows) > 0 {
+		weigh(ctx, s, rows, o)
 	}
 }
 

@@ -233,7 +233,8 @@ func TestManyProcessesThatEnd(t *testing.T) {
 		}
 	}()
 	for range 5 {
-		Examine(t.Context(), s, pids, ExamineOptions{PSS: true, Deadline: time.Minute})
+		Examine(t.Context(), s, pids, ExamineOptions{Deadline: time.Minute})
+		Weigh(t.Context(), s, pids, ExamineOptions{Deadline: time.Minute})
 		Holders(t.Context(), s, pids, patient)
 	}
 	<-done

@@ -80,9 +80,6 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	}
 	attachSockets(s, rows, looks, e.sockets)
 	e.readEnvirons(ctx, s, rows, looks, o)
-	if o.PSS {
-		e.readPSS(ctx, s, rows, o)
-	}
 }
 
 // tops marks the rows that are topmost: whose parent was not asked about, or may have adopted or be

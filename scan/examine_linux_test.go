@@ -391,7 +391,8 @@ func TestPIDThatChangedHands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{PSS: true, Deadline: time.Minute})
+	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{Deadline: time.Minute})
+	Weigh(t.Context(), s, []int{server.pid}, ExamineOptions{Deadline: time.Minute})
 	if after, err := json.Marshal(p); err != nil || string(after) != string(before) {
 		t.Errorf("facts of another process were attached: %s, %v", after, err)
 	}
@@ -487,7 +488,8 @@ func TestExamineAll(t *testing.T) {
 	})
 	s := takeTable(t)
 	s.Host.MemoryTotalBytes = 0 // so that the swap is asked for on a machine without any
-	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{PSS: true, Deadline: time.Minute})
+	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{Deadline: time.Minute})
+	Weigh(context.Background(), s, []int{c.pid}, ExamineOptions{Deadline: time.Minute})
 	p := s.find(c.pid)
 	exe, err := os.Executable()
 	if err != nil {

@@ -53,6 +53,9 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	examineListening(ctx, s, rows)
 }
 
+// weigh does nothing: gopsutil has no proportional memory here.
+func weigh(context.Context, *Snapshot, []*Process, ExamineOptions) {}
+
 // startTime asks anew when a process began: a gopsutil process remembers its first answer.
 func startTime(ctx context.Context, pid int) (int64, error) {
 	p, err := process.NewProcessWithContext(ctx, int32(pid))

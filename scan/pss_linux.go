@@ -1,6 +1,10 @@
 package scan
 
-import "context"
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+)
 
 // parsePSS finds the proportional memory in the content of /proc/PID/smaps_rollup and returns it in
 // bytes: each shared page counts for its share, so that sums over processes are right.
@@ -8,9 +12,18 @@ func parsePSS(rollup []byte) (int64, bool) {
 	return kilobytes(rollup, "Pss:")
 }
 
-// readPSS is the pass over the proportional memory: the kernel walks the page tables for it, with the
-// lock of the memory held.
-func (e *examination) readPSS(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
+// weigh reads the proportional memory of rows.
+func weigh(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
+	root, err := openRoot(o)
+	if err != nil {
+		s.problem("cannot weigh any process: %v", err)
+		return
+	}
+	defer unix.Close(root)
+	ids := make([]ID, len(rows)) // a late look must not touch the rows
+	for i, p := range rows {
+		ids[i] = p.ID()
+	}
 	type memory struct {
 		found bool
 		pss   *int64
@@ -19,7 +32,7 @@ func (e *examination) readPSS(ctx context.Context, s *Snapshot, rows []*Process,
 	late := sweep(ctx, len(rows), func() func(int) memory {
 		buf := make([]byte, smallFile)
 		return func(i int) memory {
-			h, err := openHandle(e.root, e.ids[i], buf)
+			h, err := openHandle(root, ids[i], buf)
 			if err != nil {
 				return memory{}
 			}

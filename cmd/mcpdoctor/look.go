@@ -17,7 +17,7 @@ const settling = 5 * time.Second
 
 // closer says what is to be looked at beyond what decides something.
 type closer struct {
-	pss     bool  // the memory that comes back, not only RSS
+	pss     bool  // the memory that comes back, not only RSS, of all who have to do with MCP
 	holders bool  // who holds each stdin, and who listens though it has a client
 	weigh   []int // the memory that comes back from these PIDs
 }
@@ -30,7 +30,7 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 		return nil, nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
 	}
 	seen := rules.Recognise(snap)
-	o := scan.ExamineOptions{PSS: closely.pss}
+	o := scan.ExamineOptions{}
 	if !closely.holders {
 		o.Brief = seen.Brief()
 	}
@@ -50,8 +50,12 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 		o.Deadline = 5 * time.Second
 		scan.Holders(ctx, snap, doubts.Holders, o)
 	}
-	if len(closely.weigh) > 0 {
-		scan.Examine(ctx, snap, closely.weigh, scan.ExamineOptions{PSS: true})
+	weigh := closely.weigh
+	if closely.pss {
+		weigh = seen.Look()
+	}
+	if len(weigh) > 0 {
+		scan.Weigh(ctx, snap, weigh, scan.ExamineOptions{})
 	}
 	return snap, seen, nil
 }
