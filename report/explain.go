@@ -30,6 +30,9 @@ func Explain(w io.Writer, r *rules.Rule, o Options) error {
 	p.line("")
 	p.wrapped("level", string(r.Severity)+", unless the evidence says otherwise")
 	p.wrapped("reap", r.Reap)
+	if r.Probe {
+		p.wrapped("found", "by mcpdoctor probe URL; scan cannot see it")
+	}
 	return p.err
 }
 

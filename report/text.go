@@ -172,7 +172,7 @@ func (p *printer) servers(r *rules.Report) {
 	p.line(p.s.bold.Render("All servers"))
 	t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
 	for _, s := range r.Servers {
-		t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, s.Because)
+		t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
 	}
 	p.table(t)
 	for _, list := range []struct {
@@ -186,10 +186,18 @@ func (p *printer) servers(r *rules.Report) {
 		p.line(p.s.bold.Render(list.title))
 		t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
 		for _, o := range list.of {
-			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), rules.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")))
+			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), rules.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), with(strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")), "; ", o.Mode))
 		}
 		p.table(t)
 	}
+}
+
+// with adds what is known besides.
+func with(s, joint, more string) string {
+	if more == "" {
+		return s
+	}
+	return s + joint + more
 }
 
 func (p *printer) problems(r *rules.Report) {

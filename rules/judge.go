@@ -23,10 +23,6 @@ type Options struct {
 	// OlderThan leaves out subjects that are younger, or whose age is not known.
 	OlderThan time.Duration
 
-	// Replayed tells that the table is not that of this moment on this machine, so that no command
-	// may name its PIDs.
-	Replayed bool
-
 	// Settled are processes whose stdin was found dead by an earlier look already, several seconds
 	// ago: they are not just shutting down. See [Doubts].
 	Settled map[scan.ID]bool
@@ -41,6 +37,9 @@ func (r *Recognised) Judge(o Options) *Report {
 		Problems: append([]string{}, r.snap.Problems...),
 	}
 	for _, rule := range all {
+		if rule.Probe {
+			continue
+		}
 		for _, f := range rule.check(t) {
 			if len(o.Only) == 0 || slices.Contains(o.Only, rule.ID) {
 				out.Findings = append(out.Findings, f)
@@ -267,7 +266,7 @@ func (t *table) server(in *instance) Server {
 	s := Server{
 		Server: in.name, PIDs: t.pids(in), RootPID: t.rootProc(in).PID, Owner: in.owner,
 		RecognisedBy: string(in.rec.Confidence) + ", by " + in.rec.By, Started: t.rootProc(in).Started,
-		RSSBytes: t.rss(in), SwapBytes: t.swap(in), Listen: t.listen(in), Verdict: in.verdict, Because: in.because,
+		RSSBytes: t.rss(in), SwapBytes: t.swap(in), Listen: t.listen(in), Mode: servingMode(*in.rec, t.version(in)), Verdict: in.verdict, Because: in.because,
 	}
 	if age, ok := t.age(in); ok {
 		s.AgeSeconds = int64(age.Seconds())
@@ -322,6 +321,9 @@ func (t *table) decide(in *instance) {
 
 func (t *table) owning(in *instance) Owning {
 	o := Owning{Name: in.name, PID: t.mainProc(in).PID, Started: t.rootProc(in).Started, RSSBytes: t.rss(in), Listen: t.listen(in), Version: t.version(in), Servers: len(in.owned)}
+	if in.role == RoleGateway {
+		o.Mode = servingMode(*in.rec, o.Version)
+	}
 	if age, ok := t.age(in); ok {
 		o.AgeSeconds = int64(age.Seconds())
 	}

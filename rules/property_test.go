@@ -32,7 +32,7 @@ func TestEveryReport(t *testing.T) {
 		}
 	}
 	for _, rule := range rules.Rules() {
-		if rule.ID != "memory-growth" && rule.ID != "duplicate-sessions" && findings[rule.ID] == 0 {
+		if !rule.Probe && rule.ID != "memory-growth" && rule.ID != "duplicate-sessions" && findings[rule.ID] == 0 {
 			t.Errorf("no generated table has a finding of %s: the generator does not test it", rule.ID)
 		}
 	}

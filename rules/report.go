@@ -186,6 +186,7 @@ type Server struct {
 	RSSBytes     int64     `json:"rss_bytes"`
 	SwapBytes    int64     `json:"swap_bytes"`
 	Listen       []string  `json:"listen,omitempty"`
+	Mode         string    `json:"mode,omitempty"` // its transport, as its command line tells; empty for stdio too
 	Verdict      Verdict   `json:"verdict"`
 	Because      string    `json:"because"`
 }
@@ -200,6 +201,7 @@ type Owning struct {
 	Servers    int       `json:"servers"`
 	Version    string    `json:"version,omitempty"`
 	Listen     []string  `json:"listen,omitempty"`
+	Mode       string    `json:"mode,omitempty"` // of a gateway: its transport, and what a session is to it
 }
 
 // OwnerKind is the sort of process that a server belongs to.

@@ -18,7 +18,10 @@ type Rule struct {
 
 	Code []Snippet `json:"code,omitempty"` // what can be put into a program, where words are not enough
 
-	// check looks for this leak and returns what it found.
+	// Probe tells that asking an endpoint finds it (mcpdoctor probe), and looking at processes does not.
+	Probe bool `json:"probe,omitempty"`
+
+	// check looks for this leak and returns what it found; nil when Probe.
 	check func(*table) []Finding
 }
 
@@ -33,6 +36,8 @@ var all = []*Rule{
 	&leftoverHelper,
 	&zombie,
 	&memoryGrowth,
+	&sessionRetention,
+	&sseTransport,
 }
 
 // Rules returns every rule, in the order of judging.

@@ -104,8 +104,11 @@ func (r *ruleIDs) String() string { return strings.Join(r.ids, ",") }
 func (r *ruleIDs) Type() string   { return "rule" }
 
 func (r *ruleIDs) Set(id string) error {
-	if rules.Lookup(id) == nil {
-		return fmt.Errorf("no such rule; there are %s", strings.Join(allIDs(), ", "))
+	switch rule := rules.Lookup(id); {
+	case rule == nil:
+		return fmt.Errorf("no such rule; there are %s", strings.Join(scanned(), ", "))
+	case rule.Probe:
+		return fmt.Errorf("it is not found by looking at processes, but by asking: mcpdoctor probe URL")
 	}
 	if !slices.Contains(r.ids, id) {
 		r.ids = append(r.ids, id)
@@ -113,18 +116,30 @@ func (r *ruleIDs) Set(id string) error {
 	return nil
 }
 
-func allIDs() []string {
+// scanned are the IDs of the rules that judge processes.
+func scanned() []string {
 	var ids []string
 	for _, r := range rules.Rules() {
-		ids = append(ids, r.ID)
+		if !r.Probe {
+			ids = append(ids, r.ID)
+		}
 	}
 	return ids
 }
 
 // completeRules offers the IDs with their titles to the shell.
 func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return titles(rules.Rules())
+}
+
+// completeScanned offers those of the rules that judge processes.
+func completeScanned(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return titles(slices.DeleteFunc(rules.Rules(), func(r *rules.Rule) bool { return r.Probe }))
+}
+
+func titles(of []*rules.Rule) ([]string, cobra.ShellCompDirective) {
 	var out []string
-	for _, r := range rules.Rules() {
+	for _, r := range of {
 		out = append(out, r.ID+"\t"+r.Title)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

@@ -80,7 +80,7 @@ func newReap(w *world) *cobra.Command {
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every process")
 	offer(c, "color", o.color.of)
-	_ = c.RegisterFlagCompletionFunc("rule", completeRules)
+	_ = c.RegisterFlagCompletionFunc("rule", completeScanned)
 	return c
 }
 

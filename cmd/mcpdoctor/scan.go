@@ -54,7 +54,7 @@ func newScan(w *world) *cobra.Command {
 	f.BoolVar(&o.pss, "pss", false, "read the memory that would come back too (PSS), which is slow for large processes")
 	offer(c, "fail-on", o.failOn.of)
 	offer(c, "color", o.color.of)
-	_ = c.RegisterFlagCompletionFunc("rule", completeRules)
+	_ = c.RegisterFlagCompletionFunc("rule", completeScanned)
 	return c
 }
 

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"mcpdoctor/rules"
+)
+
+// EndpointJSON writes what was asked of an endpoint as one JSON value, to the contract that
+// [rules.EndpointReport] is.
+func EndpointJSON(w io.Writer, r *rules.EndpointReport) error { return writeJSON(w, cleanEndpoint(r)) }
+
+// EndpointText writes it for people: each question with its verdict and answer, what that means, and
+// what to change.
+func EndpointText(w io.Writer, r *rules.EndpointReport, o Options) error {
+	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	r = cleanEndpoint(r)
+	p.endpointSummary(r)
+	p.line("")
+	p.verdicts(r.Verdicts)
+	p.line("")
+	p.wrapped("restart", r.Restart)
+	p.wrapped("growth", r.Growth)
+	if r.Left != "" {
+		p.wrapped("left", r.Left)
+	}
+	for _, s := range r.Problems {
+		p.wrapped("note", s)
+	}
+	for _, f := range r.Findings {
+		p.finding(f)
+	}
+	if o.Verbose {
+		p.exchanges(r)
+	}
+	return p.err
+}
+
+// cleanEndpoint returns a deep copy in which every string is safe to show.
+func cleanEndpoint(r *rules.EndpointReport) *rules.EndpointReport {
+	return copyOf(reflect.ValueOf(r), text).Interface().(*rules.EndpointReport)
+}
+
+func (p *printer) endpointSummary(r *rules.EndpointReport) {
+	failed, unsure := 0, 0
+	for _, v := range r.Verdicts {
+		switch v.Verdict {
+		case rules.Failed:
+			failed++
+		case rules.Unsure:
+			unsure++
+		}
+	}
+	line := p.s.good.Render("All well.")
+	if failed > 0 {
+		line = p.s.err.Render(fmt.Sprintf("%d of %s failed.", failed, rules.Count(len(r.Verdicts), "question")))
+	}
+	if unsure > 0 {
+		line += fmt.Sprintf(" %d cannot be answered.", unsure)
+	}
+	p.line(line)
+	where := r.URL
+	if name := strings.TrimSpace(r.Server.Name + " " + r.Server.Version); name != "" {
+		where += ", which calls itself " + name
+	}
+	if q := r.Process; q != nil {
+		where += fmt.Sprintf("; pid %d is %s", q.PID, q.Name)
+		if q.Mode != "" {
+			where += " (" + q.Mode + ")"
+		}
+	}
+	for _, l := range p.wrap(where, 0) {
+		p.line(p.s.dim.Render(l))
+	}
+}
+
+// verdicts writes the table. The answers are its last column, and are wrapped rather than cut.
+func (p *printer) verdicts(rows []rules.EndpointVerdict) {
+	question, verdict := lipgloss.Width("QUESTION"), lipgloss.Width("VERDICT")
+	for _, v := range rows {
+		question, verdict = max(question, lipgloss.Width(v.Question)), max(verdict, lipgloss.Width(string(v.Verdict)))
+	}
+	line := func(q, v, a string) string {
+		return "  " + pad(q, question) + "  " + pad(v, verdict) + "  " + a
+	}
+	p.line(p.s.dim.Render(line("QUESTION", "VERDICT", "ANSWER")))
+	style := map[rules.EndpointOutcome]lipgloss.Style{rules.OK: p.s.good, rules.Failed: p.s.err, rules.Unsure: p.s.warn, rules.Note: p.s.info}
+	for _, v := range rows {
+		for i, l := range p.wrap(v.Answer, question+verdict+6) {
+			if i == 0 {
+				p.line(line(v.Question, style[v.Verdict].Render(string(v.Verdict)), l))
+			} else {
+				p.line(line("", "", l))
+			}
+		}
+	}
+}
+
+// exchanges writes what was sent and what came back, in order.
+func (p *printer) exchanges(r *rules.EndpointReport) {
+	p.line("")
+	p.line(p.s.bold.Render(fmt.Sprintf("All questions, of %s", rules.Count(r.Requests, "request"))))
+	t := table{head: []string{"MS", "SENT", "ANSWER"}}
+	for _, x := range r.Exchanges {
+		t.row(fmt.Sprint(x.DurationMS), x.Sent, x.Answer.Words())
+	}
+	p.table(t)
+}
+
+// pad fills a text, which may be styled, up to so many cells.
+func pad(s string, cells int) string {
+	return s + strings.Repeat(" ", max(0, cells-lipgloss.Width(s)))
+}

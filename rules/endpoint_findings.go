@@ -1,0 +1,205 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/probe"
+)
+
+// findings are what is wrong, each under the rule that explains it, with that rule's own remedies. The
+// two sentences about a restart and about growth say the same in short.
+func (j *endpointJudge) findings() {
+	j.out.Restart, j.out.Growth = j.restart(), j.growth()
+	if j.piling != "" {
+		j.out.Findings = append(j.out.Findings, j.spawned())
+	}
+	if j.e.Transport == probe.LegacySSE {
+		j.out.Findings = append(j.out.Findings, j.sse())
+	} else if f, ok := j.retained(); ok {
+		j.out.Findings = append(j.out.Findings, f)
+	}
+	slices.SortStableFunc(j.out.Findings, worseFirst)
+}
+
+func (j *endpointJudge) restart() string {
+	switch {
+	case j.stranded != "":
+		return "strands its clients: " + j.stranded
+	case j.e.Session:
+		return "survivable: clients whose session is gone are told, and initialize again"
+	}
+	if _, asked := j.answer(probe.AskUnknown); !asked {
+		return "not known: not all was asked"
+	}
+	return "survivable: no request depends on an earlier one"
+}
+
+func (j *endpointJudge) growth() string {
+	limited := j.e.Retention.Refused != nil && j.verdict(TopicLimit) == Note
+	switch {
+	case j.piling != "":
+		return "it grows: " + j.piling
+	case j.growing != "":
+		return "it grows: " + j.growing
+	case limited:
+		return fmt.Sprintf("it does not grow without bound: it refuses sessions beyond some %d", j.e.Retention.Served)
+	case j.kept > 0:
+		return "not known: it keeps what clients drop for " + Age(j.kept) + " at least"
+	case j.verdict(TopicMemory) == OK && j.verdict(TopicProcesses) == OK:
+		return "it does not grow: neither processes nor memory were left behind"
+	case j.verdict(TopicProcesses) == OK:
+		return "it leaves no processes behind; its memory was not judged"
+	}
+	return "not known"
+}
+
+// verdict finds the verdict of a row; empty when there is none.
+func (j *endpointJudge) verdict(topic Topic) EndpointOutcome {
+	for _, v := range j.out.Verdicts {
+		if v.Topic == topic {
+			return v.Verdict
+		}
+	}
+	return ""
+}
+
+// spawned is the leak of a process for each request or session.
+func (j *endpointJudge) spawned() Finding {
+	f := j.finding(&spawnPerRequest, Error, Certain)
+	each := "request"
+	if j.e.Session {
+		each = "session"
+	}
+	f.Title = fmt.Sprintf("%s (pid %d, port %s) keeps one process per %s: %s", j.out.Process.Name, j.out.Process.PID, j.e.Process.Port, each, j.piling)
+	f.ParentPID = j.out.Process.PID
+	for _, l := range j.e.Retention.Looks {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s below it, %s RSS of its own", lookWords[l.When], Count(l.Processes, "process"), Bytes(l.RSSBytes)))
+	}
+	for i := range j.e.Process.Left {
+		p := &j.e.Process.Left[i]
+		f.PIDs = append(f.PIDs, p.PID)
+		row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSSBytes}
+		if !p.Started.IsZero() {
+			age := int64(max(0, j.out.Taken.Sub(p.Started)).Seconds())
+			row.AgeSeconds = &age
+		}
+		f.Processes = append(f.Processes, row)
+		f.RSSBytes += p.RSS()
+		if p.PPID == f.ParentPID {
+			f.Instances++
+		}
+	}
+	remedies := slices.DeleteFunc(slices.Clone(spawnPerRequest.Remedy), func(r string) bool {
+		name, _, of := strings.Cut(r, ":")
+		name, _, _ = strings.Cut(name, " 3")
+		return of && !strings.Contains(name, " Streamable HTTP") && name != j.gateway
+	})
+	f.Remedy = j.remedy(&spawnPerRequest, remedies...)
+	f.Remedy.Commands = append([]string{"mcpdoctor scan --rule " + spawnPerRequest.ID}, f.Remedy.Commands...)
+	return f
+}
+
+var lookWords = map[probe.When]string{
+	probe.AtStart: "before the first request", probe.AtSessions: "after the questions", probe.AtOnce: "right after the last session",
+	probe.Settled: "after the settling time", probe.Cleared: "after the sessions were deleted",
+}
+
+// sse is the old transport.
+func (j *endpointJudge) sse() Finding {
+	f := j.finding(&sseTransport, Warning, Certain)
+	f.Title = "it speaks HTTP+SSE, which is deprecated: its sessions end with the connection, and with every restart"
+	for _, v := range j.out.Verdicts {
+		if v.Topic != TopicTransport && v.Verdict == Failed && (v.Topic == TopicClosed || v.Topic == TopicStale || v.Topic == TopicAgain) {
+			f.Severity = Error
+			f.Evidence = append(f.Evidence, strings.TrimSuffix(v.Question, "?")+": "+v.Answer)
+		}
+	}
+	stream, _ := j.answer(probe.AskStream)
+	f.Evidence = append(f.Evidence, fmt.Sprintf("GET is answered with %d and a stream that begins with an endpoint event", stream.Status))
+	remedies := []string{remedyStreamableHTTP}
+	if f.Severity == Error {
+		remedies = append(remedies, remedyRefuseDead)
+	}
+	if j.gateway == "supergateway" {
+		remedies = []string{remedySupergatewaySSE}
+	}
+	f.Remedy = j.remedy(&sseTransport, remedies...)
+	return f
+}
+
+// retained is what sessions cost: those that are kept, and those that nobody can end or knows to be gone.
+func (j *endpointJudge) retained() (Finding, bool) {
+	f := j.finding(&sessionRetention, Info, Certain)
+	add := func(s Severity, title, evidence string, remedy string) {
+		if s.Rank() > f.Severity.Rank() || f.Title == "" {
+			f.Severity, f.Title = s, title
+		}
+		f.Evidence = append(f.Evidence, evidence)
+		if !slices.Contains(f.Remedy.Steps, remedy) {
+			f.Remedy.Steps = append(f.Remedy.Steps, remedy)
+		}
+	}
+	if j.growing != "" {
+		f.Confidence = Likely
+		add(Error, "its memory grows with every request", j.growing, remedyNoSessions)
+	}
+	if j.stranded != "" {
+		add(Error, "a restart strands its clients: "+j.stranded, j.stranded, remedy404)
+	}
+	if v := j.verdict(TopicDelete); v == Failed {
+		add(Warning, "clients cannot end their sessions", "DELETE does not end a session", remedyIdleTimeout)
+	}
+	if j.kept > 0 {
+		add(Info, "it keeps what clients drop, for "+Age(j.kept)+" at least", "a dropped session still answered after "+Age(j.kept), remedyIdleTimeout)
+	}
+	if f.Title == "" {
+		return f, false
+	}
+	var more []string
+	switch {
+	case j.gateway == "supergateway":
+		f.Remedy.Steps = []string{remedySupergatewaySessions}
+	case j.gateway == "":
+		more = frameworkRemedies
+	}
+	f.Remedy = j.remedy(&sessionRetention, append(f.Remedy.Steps, more...)...)
+	return f, true
+}
+
+// finding begins a finding of a rule about this endpoint.
+func (j *endpointJudge) finding(rule *Rule, s Severity, sure Confidence) Finding {
+	return Finding{
+		ID: rule.ID + "-" + hash(j.e.URL), Rule: rule.ID, Severity: s, Confidence: sure, Evidence: []string{},
+		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
+		Remedy: Remedy{Steps: []string{}, Commands: []string{}},
+	}
+}
+
+// remedy makes one of some of a rule's own.
+func (j *endpointJudge) remedy(rule *Rule, of ...string) Remedy {
+	return Remedy{Summary: of[0], Steps: append([]string{}, of[1:]...), Commands: []string{"mcpdoctor explain " + rule.ID}}
+}
+
+// left says what the probe itself has left behind.
+func (j *endpointJudge) left() {
+	left := j.e.Process.Left
+	if len(left) == 0 || j.forwarder() {
+		return
+	}
+	top := slices.Clone(left)
+	inside := map[int]bool{}
+	for _, p := range left {
+		inside[p.PID] = true
+	}
+	top = slices.DeleteFunc(top, func(p scan.Process) bool { return inside[p.PPID] })
+	var pids []int
+	for _, p := range top {
+		pids = append(pids, p.PID)
+	}
+	j.out.Left = fmt.Sprintf("during the probe %s came below pid %d and %s still there: pid %s%s. Those of the probe end with the server; mcpdoctor scan judges them",
+		Count(len(left), "process"), j.out.Process.PID, be(len(left), "is", "are"), pidList(pids, 6), cmp.Or(map[bool]string{true: ", each with its own"}[len(top) < len(left)], ""))
+}

@@ -1,0 +1,271 @@
+package rules
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"mcpdoctor/scan/probe"
+)
+
+// transport says what the endpoint speaks.
+func (j *endpointJudge) transport() {
+	const question = "what does it speak?"
+	switch e := j.e; e.Transport {
+	case probe.LegacySSE:
+		answer := "HTTP+SSE of 2024-11-05, deprecated since 2025-03-26"
+		if r, _ := j.answer(probe.AskOverStream); !r.Result {
+			answer += "; initialize is answered with " + r.Words()
+		}
+		j.row(TopicTransport, question, Failed, answer)
+	case probe.Stateless:
+		r, _ := j.answer(probe.AskInitialize)
+		if e.Modern {
+			j.row(TopicTransport, question, OK, "Streamable HTTP of 2026-07-28 alone; initialize, with which older clients begin, is answered with "+r.Words())
+			return
+		}
+		r, _ = j.answer(probe.AskModern)
+		j.row(TopicTransport, question, Failed, "initialize is refused as by a server of 2026-07-28, but server/discover is answered with "+r.Words())
+	default:
+		answer := "Streamable HTTP"
+		if e.Version != "" {
+			answer += ", protocol " + e.Version
+		}
+		if e.Modern {
+			answer += "; and 2026-07-28 beside it"
+		}
+		j.row(TopicTransport, question, OK, answer)
+	}
+}
+
+// sessions goes through what a session is to an endpoint of Streamable HTTP.
+func (j *endpointJudge) sessions() {
+	if j.e.Transport == probe.Streamable {
+		answer := "no"
+		if j.e.Session {
+			answer = "yes, it hands out an Mcp-Session-Id"
+		}
+		j.row(TopicSession, "does initialize open a session?", Note, answer)
+	}
+	if r, asked := j.answer(probe.AskWithout); asked {
+		verdict, answer := OK, r.Words()
+		switch {
+		case r.Result && j.e.Session:
+			verdict, answer = Note, answer+", though initialize hands out sessions"
+		case r.Result:
+			answer += ": it needs none"
+		case !j.e.Session || r.Status == 0 || r.Status >= 500 || r.Status/100 == 2:
+			verdict = Failed
+		}
+		j.row(TopicWithout, "tools/list without a session?", verdict, answer)
+	}
+	if r, asked := j.answer(probe.AskWith); asked && !r.Result {
+		j.row(TopicWith, "tools/list with the session?", Failed, r.Words())
+	}
+	j.unknown()
+	j.deletion()
+}
+
+// unknown judges what clients are told after a restart: their sessions are unknown then.
+func (j *endpointJudge) unknown() {
+	r, asked := j.answer(probe.AskUnknown)
+	if !asked {
+		return
+	}
+	verdict, answer := Failed, r.Words()
+	switch {
+	case r.Result && j.e.Session:
+		verdict, answer = OK, answer+": it does not insist on its own"
+	case r.Result:
+		verdict, answer = OK, answer+": it does not look at sessions"
+	case r.Status == http.StatusNotFound:
+		verdict, answer = OK, answer+": clients initialize again"
+	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests:
+		verdict = Unsure
+	case !j.e.Session && r.Status/100 == 4:
+		verdict, answer = Note, answer+"; it hands out none itself"
+	case r.Status/100 == 2:
+		j.stranded = fmt.Sprintf("an unknown session is accepted with %d and fails afterwards", r.Status)
+	case r.Status == 0:
+		j.stranded = "an unknown session is not answered"
+	default:
+		j.stranded = fmt.Sprintf("an unknown session is answered with %d instead of 404", r.Status)
+		answer += " instead of 404"
+	}
+	j.row(TopicUnknown, "an unknown session, as after a restart?", verdict, answer)
+}
+
+// deletion judges whether a client can end its session.
+func (j *endpointJudge) deletion() {
+	r, asked := j.answer(probe.AskDelete)
+	if !asked {
+		return
+	}
+	after, _ := j.answer(probe.AskDeleted)
+	verdict, answer := OK, fmt.Sprintf("%s, and tools/list with it then %s", r.Words(), after.Words())
+	switch {
+	case r.Status == http.StatusMethodNotAllowed:
+		verdict, answer = Note, r.Words()+": clients cannot end their sessions, which the specification allows"
+	case r.Status/100 == 2 && !after.Result:
+	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests:
+		verdict = Unsure
+	default:
+		verdict, answer = Failed, answer+": the session is not ended"
+	}
+	j.row(TopicDelete, "does DELETE end the session?", verdict, answer)
+}
+
+// legacy judges what clients of HTTP+SSE are told when their session is gone.
+func (j *endpointJudge) legacy() {
+	j.stranded = "its sessions end with their streams, and clients are not told to initialize again"
+	for _, q := range []struct {
+		ask      probe.Ask
+		topic    Topic
+		question string
+	}{
+		{probe.AskClosed, TopicClosed, "a POST to the session of a closed stream?"},
+		{probe.AskStale, TopicStale, "a POST to an unknown session, as after a restart?"},
+	} {
+		r, asked := j.answer(q.ask)
+		if !asked {
+			continue
+		}
+		verdict, answer := Failed, r.Words()
+		switch {
+		case r.Late:
+			answer += ": clients wait in vain"
+		case r.Status/100 == 2:
+			answer += ": it is accepted, and nobody answers it"
+		case r.Status >= 400:
+			verdict, answer = OK, answer+": the client is told"
+		}
+		j.row(q.topic, q.question, verdict, answer)
+	}
+	r, asked := j.answer(probe.AskAgain)
+	if !asked {
+		return
+	}
+	if r.Failed == "" && r.Status == http.StatusOK {
+		j.row(TopicAgain, "does it bear another client?", OK, "yes, a new stream is opened")
+		return
+	}
+	j.row(TopicAgain, "does it bear another client?", Failed, "no, after the first stream a new one is answered with: "+r.Words())
+}
+
+// limit says that the endpoint refuses sessions beyond a number.
+func (j *endpointJudge) limit() {
+	r := j.e.Retention
+	if r.Refused == nil {
+		return
+	}
+	question := "how many sessions does it bear?"
+	if r.Request == "tools/list" {
+		question = "how many requests does it bear?"
+	}
+	answer := fmt.Sprintf("%d of %d were served, then %s", r.Served, r.Sent, r.Refused.Words())
+	switch {
+	case r.Refused.Status == http.StatusServiceUnavailable || r.Refused.Status == http.StatusTooManyRequests:
+		j.row(TopicLimit, question, Note, answer+": it has a limit")
+	default:
+		j.row(TopicLimit, question, Failed, answer)
+	}
+}
+
+// dropped says for how long a session was kept that nobody used.
+func (j *endpointJudge) dropped() {
+	r, asked := j.answer(probe.AskDropped)
+	if !asked {
+		return
+	}
+	const question = "is a dropped session let go?"
+	waited := time.Duration(j.e.Retention.DroppedMS) * time.Millisecond
+	switch {
+	case r.Result:
+		j.kept = waited
+		j.row(TopicDropped, question, Note, "it still answers "+Age(waited)+" later; whether it ever ends is not seen in that time")
+	case r.Status == http.StatusNotFound || r.Status == http.StatusBadRequest || r.Status == http.StatusGone:
+		j.row(TopicDropped, question, OK, fmt.Sprintf("yes, %s later it is answered with %s", Age(waited), r.Words()))
+	default:
+		j.row(TopicDropped, question, Unsure, fmt.Sprintf("%s later it is answered with %s", Age(waited), r.Words()))
+	}
+}
+
+// forwarders pass connections on to a server that is not below them.
+var forwarders = []string{"docker-proxy", "rootlessport", "ssh", "sshd", "nginx", "caddy", "haproxy", "traefik", "envoy", "socat", "cloudflared", "ngrok", "tailscaled", "wslrelay.exe", "gvproxy", "slirp4netns", "pasta"}
+
+// forwarder tells that who listens is not the server, so that counting its children tells nothing.
+func (j *endpointJudge) forwarder() bool {
+	return slices.Contains(forwarders, j.e.Process.Listener.Name)
+}
+
+const (
+	// fewRequests is how many requests it takes until what they left is no chance.
+	fewRequests = 3
+
+	// perRequest is the share of them from which on what is left is one process for each.
+	perRequest = 2
+)
+
+// processes judges what the sessions left below the process.
+func (j *endpointJudge) processes() {
+	const question = "do its processes end?"
+	r := j.e.Retention
+	settled, seen := j.look(probe.Settled)
+	what := Count(r.Served, "request")
+	if j.e.Session {
+		what = Count(r.Served, "dropped session")
+	} else if j.e.Transport == probe.LegacySSE {
+		what = Count(r.Served, "dropped stream")
+	}
+	switch {
+	case !j.e.Process.Found:
+		j.row(TopicProcesses, question, Unsure, j.e.Process.Why)
+		return
+	case j.forwarder():
+		j.row(TopicProcesses, question, Unsure, fmt.Sprintf("%s listens on the port (pid %d) and passes on to a server elsewhere", j.e.Process.Listener.Name, j.e.Process.Listener.PID))
+		return
+	case !seen:
+		j.row(TopicProcesses, question, Unsure, "the time was over")
+		return
+	case settled.Gone:
+		j.row(TopicProcesses, question, Failed, fmt.Sprintf("the server itself (pid %d) has ended after %s", j.e.Process.Listener.PID, what))
+		return
+	case r.Sent == 0:
+		j.row(TopicProcesses, question, Unsure, "nothing was opened: ask with --sessions 20")
+		return
+	}
+	left := Count(settled.SessionChildren, "process")
+	if settled.SessionProcesses > settled.SessionChildren {
+		left = fmt.Sprintf("%s (%d with their own)", left, settled.SessionProcesses)
+	}
+	line := fmt.Sprintf("%s left %s below pid %d", what, left, j.e.Process.Listener.PID)
+	cleared, deleted := j.look(probe.Cleared)
+	many := func(n int) bool { return n >= fewRequests && n*perRequest >= r.Served }
+	switch {
+	case settled.SessionProcesses == 0:
+		j.row(TopicProcesses, question, OK, fmt.Sprintf("%s left none below pid %d", what, j.e.Process.Listener.PID))
+	case !many(settled.SessionChildren):
+		j.row(TopicProcesses, question, Unsure, line+": too few to be one for each; other clients may be at work")
+	case !j.e.Session:
+		j.piling = line
+		j.row(TopicProcesses, question, Failed, line)
+	case deleted && many(cleared.SessionChildren+cleared.Strays):
+		j.piling = fmt.Sprintf("%s were deleted, and left %s", Count(r.Deleted, "session"), Count(cleared.SessionProcesses, "process"))
+		j.row(TopicProcesses, question, Failed, j.piling)
+	case j.forEver():
+		j.piling = line + ", for ever: --sessionTimeout is missing from its command line"
+		j.row(TopicProcesses, question, Failed, j.piling)
+	case deleted:
+		j.row(TopicProcesses, question, Note, line+"; DELETE ended them")
+	default:
+		j.row(TopicProcesses, question, Note, line+" for "+Age(time.Duration(r.DroppedMS)*time.Millisecond)+" at least")
+	}
+}
+
+// forEver tells that the gateway that listens is known to end no session by itself.
+func (j *endpointJudge) forEver() bool {
+	_, stateful := j.command.Flag("--stateful")
+	_, timed := j.command.Flag("--sessionTimeout")
+	return j.gateway == "supergateway" && stateful && !timed && j.version != "" && major(j.version) < 4
+}

@@ -1,0 +1,83 @@
+package rules
+
+import (
+	"strings"
+)
+
+// How a gateway or a server is reached, as far as its command line tells.
+
+// transports are the words of `--transport` and the like, in lower case and without hyphens.
+var transports = map[string]string{
+	"streamablehttp": "Streamable HTTP", "streamable": "Streamable HTTP", "streaming": "Streamable HTTP", "http": "Streamable HTTP",
+	"sse": "HTTP+SSE, deprecated", "ws": "WebSocket", "websocket": "WebSocket",
+}
+
+// servingMode is the transport that a gateway or server offers, and what a session is to it; empty when
+// its command line does not say, or when it is stdio.
+func servingMode(rec Recognition, version string) string {
+	c := rec.Command
+	if rec.Role == RoleGateway && rec.Name == "supergateway" {
+		return supergatewayServing(c, version)
+	}
+	if rec.Role != RoleGateway && rec.Role != RoleServer {
+		return ""
+	}
+	words := ""
+	for _, flag := range []string{"--transport", "--outputTransport", "-t"} {
+		if value, ok := c.Flag(flag); ok && words == "" {
+			words = transports[fold(value)]
+		}
+	}
+	switch {
+	case words != "":
+	case len(c.Args) > 0 && transports[fold(c.Args[0])] != "": // mcp-server-everything streamableHttp
+		words = transports[fold(c.Args[0])]
+	case rec.Name == "@playwright/mcp" && withFlag(c, "--port"):
+		words = "Streamable HTTP and HTTP+SSE"
+	case rec.Name == "mcp-proxy" && c.Runtime == "python" && withFlag(c, "--port"):
+		words = "Streamable HTTP and HTTP+SSE, one server for all clients"
+	default:
+		return ""
+	}
+	if withFlag(c, "--stateless") || withFlag(c, "--stateless-http") {
+		words += ", stateless"
+	}
+	return words
+}
+
+// supergatewayServing reads the flags of supergateway, whose defaults were read in its source.
+func supergatewayServing(c Command, version string) string {
+	if len(c.Args) == 0 {
+		return "" // cut by pm2
+	}
+	if !withFlag(c, "--stdio") {
+		return "" // stdio in front of a URL
+	}
+	transport, _ := c.Flag("--outputTransport")
+	timeout, timed := c.Flag("--sessionTimeout")
+	switch {
+	case fold(transport) == "ws":
+		return "WebSocket, one server for all clients"
+	case fold(transport) != "streamablehttp":
+		return "HTTP+SSE, deprecated, one server for all clients"
+	case !withFlag(c, "--stateful") && version != "" && major(version) < 4:
+		return "Streamable HTTP, stateless: a server for each request, which it never ends"
+	case !withFlag(c, "--stateful"):
+		return "Streamable HTTP, stateless: a server for each request"
+	case timed && milliseconds(timeout) > 0:
+		return "Streamable HTTP, stateful: a server for each session, ended when it is idle for " + Age(milliseconds(timeout))
+	case version == "":
+		return "Streamable HTTP, stateful: a server for each session, without --sessionTimeout"
+	}
+	return "Streamable HTTP, stateful: a server for each session, kept" + forHowLong(version)
+}
+
+func withFlag(c Command, flag string) bool {
+	_, ok := c.Flag(flag)
+	return ok
+}
+
+// fold makes one word of the ways in which a transport is written.
+func fold(word string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(word))
+}

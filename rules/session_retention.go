@@ -1,0 +1,38 @@
+package rules
+
+var sessionRetention = Rule{
+	ID:       "session-retention",
+	Title:    "an HTTP server keeps its sessions in memory: dropped ones pile up, and a restart loses all",
+	Severity: Warning,
+	Reap:     "nothing: `probe` finds it, and the server has to change",
+	Probe:    true,
+	Why: "A server that hands out an Mcp-Session-Id keeps a transport, a server object and often a process for each. Clients seldom send DELETE: connectors open a session for one question and drop it, " +
+		"so that a server without a time-out keeps 7 to 190 KB for each, for ever. And the sessions are gone when it restarts: clients know that only if it answers their old ID with 404, as the specification " +
+		"demands (Streamable HTTP, \"Session Management\"), and then initialize again. With 400, or with 202 and an error later, they stay stranded until somebody restarts them.",
+	Evidence: []string{
+		"what an unknown session ID is answered with: 404, 400 or something else",
+		"a session that was dropped still answers after the settling time",
+		"memory that grows by the same amount in two equal rounds of many sessions, after a warm-up",
+		"whether DELETE ends a session",
+	},
+	Wrong: []string{
+		"a server that drops idle sessions after minutes: probe waits for seconds only, and says for how long it has seen a session to be kept",
+		"memory that a garbage collector has not given back yet: fewer than a thousand sessions prove nothing",
+		"other clients that were at work at the same time",
+	},
+	Remedy: append([]string{remedyNoSessions, remedyIdleTimeout, remedy404, remedySupergatewaySessions}, frameworkRemedies...),
+}
+
+// What several findings say, once.
+const (
+	remedyNoSessions           = "hand out no sessions where none are needed: in the TypeScript SDK a transport without sessionIdGenerator, made for each request and closed with it"
+	remedyIdleTimeout          = "end sessions that are idle for some minutes, limit how many there may be (answer 503 beyond), and honour DELETE"
+	remedy404                  = "answer an unknown or ended session ID with 404, so that clients initialize again after a restart"
+	remedySupergatewaySessions = "supergateway: --stateful --sessionTimeout 600000, or version 4, which ends idle sessions and answers 404"
+)
+
+// frameworkRemedies are for servers of which only what they answer is seen.
+var frameworkRemedies = []string{
+	"@mastra/mcp: serverless: true instead of sessionIdGenerator",
+	"FastMCP and the Python SDK: stateless_http=True",
+}
