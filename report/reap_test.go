@@ -361,13 +361,13 @@ func plainJSON(t *testing.T, v any) string {
 
 // writes counts the calls of Write, each of which is one write(2) to a file.
 type writes struct {
-	bytes.Buffer
-	n int
+	text bytes.Buffer
+	n    int
 }
 
 func (w *writes) Write(p []byte) (int, error) {
 	w.n++
-	return w.Buffer.Write(p)
+	return w.text.Write(p)
 }
 
 func TestPlanLogIsOneWriteOfLines(t *testing.T) {
@@ -380,7 +380,7 @@ func TestPlanLogIsOneWriteOfLines(t *testing.T) {
 		if w.n != min(len(want), 1) {
 			t.Fatalf("%d calls of Write for %d lines", w.n, len(want))
 		}
-		lines := slices.Collect(strings.Lines(w.String()))
+		lines := slices.Collect(strings.Lines(w.text.String()))
 		if len(lines) != len(want) {
 			t.Fatalf("%d lines for %d instances", len(lines), len(want))
 		}
