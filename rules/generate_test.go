@@ -43,7 +43,7 @@ func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 func (g *generator) story() {
 	age := time.Duration(g.Int64N(int64(72 * time.Hour)))
 	up := pick(g, 1, 1, 1, g.anybody())
-	switch g.IntN(9) {
+	switch g.IntN(12) {
 	case 0, 1, 2:
 		for range g.IntN(12) {
 			g.add(up, pick(g, "bash", "-zsh", "/usr/bin/vim mcp-server.md", "tail -f mcp.log", "node build.js", "/usr/sbin/sshd -D", "git clone https://x/y-mcp", "python3 -m http.server", "[kworker/0:1]", "postgres: writer"), age)
@@ -73,6 +73,27 @@ func (g *generator) story() {
 		browser := g.add(up, "/opt/chrome/chrome --headless --enable-automation --remote-debugging-pipe --user-data-dir=/tmp/playwright_chromiumdev_profile-a", age)
 		for range g.IntN(4) {
 			g.add(browser, "/opt/chrome/chrome --type=renderer --user-data-dir=/tmp/playwright_chromiumdev_profile-a", age)
+		}
+	case 9: // what a service manager keeps, by itself or through another manager
+		top := g.add(1, pick(g, "sh /opt/run.sh", "/usr/bin/python3 /usr/bin/supervisord", "PM2 v7.0.4: God Daemon (/home/dev/.pm2)", "mcp-proxy --port 80 -- uvx mcp-server-time"), age)
+		if g.IntN(2) == 0 && g.s.Host.Services != nil {
+			g.s.Host.Services = append(g.s.Host.Services, scan.Service{Manager: "launchd", Name: fmt.Sprintf("job%d", top), MainPID: top})
+		}
+		for range 1 + g.IntN(3) {
+			g.server(top, age)
+		}
+	case 10: // a client without a person, or what started one
+		if g.IntN(3) == 0 {
+			up = g.add(up, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start", age)
+		}
+		client := g.add(up, pick(g, "claude -p --output-format stream-json", "codex exec", "opencode run hello"), age)
+		for range g.IntN(3) {
+			g.set(pick(g, client, g.add(client, "sh -c ./start.sh", age)), age)
+		}
+	case 11: // several below one launcher
+		top := g.add(up, "sh -c ./all.sh", age)
+		for range 1 + g.IntN(3) {
+			g.server(top, age)
 		}
 	case 8: // what no kernel says, but a torn table or a text may
 		p := g.add(g.anybody(), pick(g, "npx", "npm exec", "", "\x1b[31m", "claude mcp serve"), age)
