@@ -40,7 +40,15 @@ func (p *printer) planSummary(plan *rules.Plan) {
 }
 
 func amount(instances, processes int, rss int64) string {
-	return fmt.Sprintf("%s (%s, %s RSS)", rules.Count(instances, "instance"), rules.Count(processes, "process"), rules.Bytes(rss))
+	return fmt.Sprintf("%s (%s%s)", rules.Count(instances, "instance"), rules.Count(processes, "process"), memory(rss))
+}
+
+// memory is how much a text adds about RSS: nothing when it is not known of anybody.
+func memory(rss int64) string {
+	if rss == 0 {
+		return ""
+	}
+	return ", " + rules.Bytes(rss) + " RSS"
 }
 
 func comesBack(pss int64) string { return rules.Bytes(pss) + " come back (PSS)" }

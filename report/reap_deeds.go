@@ -69,7 +69,7 @@ func (p *printer) deed(d rules.Doomed) {
 	if !d.Started.IsZero() {
 		who += ", " + seconds(d.AgeSeconds) + " old"
 	}
-	p.hanging(word + " " + who + ", " + rules.Bytes(d.RSSBytes) + " RSS: " + d.Rule + ", " + why)
+	p.hanging(word + " " + who + memory(d.RSSBytes) + ": " + d.Rule + ", " + why)
 }
 
 // fate is the word for what became of an instance, and what is to be said behind the rule.
@@ -167,7 +167,7 @@ func endedWords(s rules.PlanSummary, instances, byForce, processes int) string {
 	if s.PSSBytes > 0 {
 		words += "); " + rules.Bytes(s.PSSBytes) + " came back (PSS)"
 	} else {
-		words += ", " + rules.Bytes(s.RSSBytes) + " RSS)"
+		words += memory(s.RSSBytes) + ")"
 	}
 	if byForce > 0 {
 		words += fmt.Sprintf("; %d had to be killed", byForce)
