@@ -169,7 +169,7 @@ func copyPrograms(dir string) error {
 	if err := out.Close(); err != nil {
 		return err
 	}
-	for _, name := range []string{"agent", "adopter", "keeper"} {
+	for _, name := range []string{"agent", "adopter", "keeper", "echo-mcp-server"} {
 		if err := os.Link(out.Name(), filepath.Join(bin, name)); err != nil {
 			return err
 		}
