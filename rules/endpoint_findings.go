@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +28,8 @@ func (j *endpointJudge) restart() string {
 	switch {
 	case j.stranded != "":
 		return "strands its clients: " + j.stranded
+	case j.e.Transport == probe.LegacySSE:
+		return "costs its clients their sessions, which end with the streams: who POSTs to an old one is refused, and has to know to begin anew"
 	case j.e.Session:
 		return "survivable: clients whose session is gone are told, and initialize again"
 	}
@@ -148,26 +149,32 @@ func (j *endpointJudge) retained() (Finding, bool) {
 		add(Error, "its memory grows with every request", j.growing, remedyNoSessions)
 	}
 	if j.stranded != "" {
-		add(Error, "a restart strands its clients: "+j.stranded, j.stranded, remedy404)
+		add(Error, "a restart strands its clients: "+j.stranded, j.stranded, pick(j.gateway == "supergateway", remedyGateway404, remedy404))
 	}
 	if v := j.verdict(TopicDelete); v == Failed {
 		add(Warning, "clients cannot end their sessions", "DELETE does not end a session", remedyIdleTimeout)
 	}
-	if j.kept > 0 {
-		add(Info, "it keeps what clients drop, for "+Age(j.kept)+" at least", "a dropped session still answered after "+Age(j.kept), remedyIdleTimeout)
+	_, timed := j.command.Flag("--sessionTimeout")
+	if j.kept > 0 && !timed {
+		add(Info, "it keeps what clients drop, for "+Age(j.kept)+" at least", "a dropped session still answered after "+Age(j.kept),
+			pick(j.gateway == "supergateway", remedyGatewayTimeout, remedyIdleTimeout))
 	}
 	if f.Title == "" {
 		return f, false
 	}
 	var more []string
-	switch {
-	case j.gateway == "supergateway":
-		f.Remedy.Steps = []string{remedySupergatewaySessions}
-	case j.gateway == "":
+	if j.gateway == "" {
 		more = frameworkRemedies
 	}
 	f.Remedy = j.remedy(&sessionRetention, append(f.Remedy.Steps, more...)...)
 	return f, true
+}
+
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
 }
 
 // finding begins a finding of a rule about this endpoint.
@@ -201,5 +208,5 @@ func (j *endpointJudge) left() {
 		pids = append(pids, p.PID)
 	}
 	j.out.Left = fmt.Sprintf("during the probe %s came below pid %d and %s still there: pid %s%s. Those of the probe end with the server; mcpdoctor scan judges them",
-		Count(len(left), "process"), j.out.Process.PID, be(len(left), "is", "are"), pidList(pids, 6), cmp.Or(map[bool]string{true: ", each with its own"}[len(top) < len(left)], ""))
+		Count(len(left), "process"), j.out.Process.PID, be(len(left), "is", "are"), pidList(pids, 6), pick(len(top) < len(left), ", each with its own", ""))
 }

@@ -118,7 +118,6 @@ func (j *endpointJudge) deletion() {
 
 // legacy judges what clients of HTTP+SSE are told when their session is gone.
 func (j *endpointJudge) legacy() {
-	j.stranded = "its sessions end with their streams, and clients are not told to initialize again"
 	for _, q := range []struct {
 		ask      probe.Ask
 		topic    Topic
@@ -135,8 +134,10 @@ func (j *endpointJudge) legacy() {
 		switch {
 		case r.Late:
 			answer += ": clients wait in vain"
+			j.stranded = "what they POST to a session that is gone is never answered"
 		case r.Status/100 == 2:
 			answer += ": it is accepted, and nobody answers it"
+			j.stranded = fmt.Sprintf("what they POST to a session that is gone is accepted with %d, and answered by nobody", r.Status)
 		case r.Status >= 400:
 			verdict, answer = OK, answer+": the client is told"
 		}
@@ -156,7 +157,7 @@ func (j *endpointJudge) legacy() {
 // limit says that the endpoint refuses sessions beyond a number.
 func (j *endpointJudge) limit() {
 	r := j.e.Retention
-	if r.Refused == nil {
+	if settled, _ := j.look(probe.Settled); r.Refused == nil || settled.Gone {
 		return
 	}
 	question := "how many sessions does it bear?"

@@ -20,15 +20,16 @@ var sessionRetention = Rule{
 		"memory that a garbage collector has not given back yet: fewer than a thousand sessions prove nothing",
 		"other clients that were at work at the same time",
 	},
-	Remedy: append([]string{remedyNoSessions, remedyIdleTimeout, remedy404, remedySupergatewaySessions}, frameworkRemedies...),
+	Remedy: append([]string{remedyNoSessions, remedyIdleTimeout, remedy404, remedyGatewayTimeout, remedyGateway404}, frameworkRemedies...),
 }
 
 // What several findings say, once.
 const (
-	remedyNoSessions           = "hand out no sessions where none are needed: in the TypeScript SDK a transport without sessionIdGenerator, made for each request and closed with it"
-	remedyIdleTimeout          = "end sessions that are idle for some minutes, limit how many there may be (answer 503 beyond), and honour DELETE"
-	remedy404                  = "answer an unknown or ended session ID with 404, so that clients initialize again after a restart"
-	remedySupergatewaySessions = "supergateway: --stateful --sessionTimeout 600000, or version 4, which ends idle sessions and answers 404"
+	remedyNoSessions     = "hand out no sessions where none are needed: in the TypeScript SDK a transport without sessionIdGenerator, made for each request and closed with it"
+	remedyIdleTimeout    = "end sessions that are idle for some minutes, limit how many there may be (answer 503 beyond), and honour DELETE"
+	remedy404            = "answer an unknown or ended session ID with 404, so that clients initialize again after a restart"
+	remedyGatewayTimeout = "supergateway --stateful: add --sessionTimeout 600000, which ends a session that is idle for ten minutes"
+	remedyGateway404     = "supergateway: version 4 answers an unknown session with 404, version 3 with 400"
 )
 
 // frameworkRemedies are for servers of which only what they answer is seen.

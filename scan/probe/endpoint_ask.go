@@ -169,6 +169,8 @@ func (a *asker) build(ctx context.Context, m message) (*http.Request, int, error
 	if m.target == nil {
 		m.target = a.url
 	}
+	target := *m.target
+	target.User = nil // it goes into a header, so that a redirect does not lose it
 	body, id := []byte(nil), 0
 	if m.rpc != "" {
 		text := map[string]any{"jsonrpc": "2.0", "method": m.rpc}
@@ -192,12 +194,16 @@ func (a *asker) build(ctx context.Context, m message) (*http.Request, int, error
 			return nil, 0, err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, m.method, m.target.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, m.method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, errors.New("the request cannot be made")
 	}
 	for name, values := range a.o.Header {
 		r.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if u := a.o.URL.User; u != nil && r.Header.Get("Authorization") == "" {
+		password, _ := u.Password()
+		r.SetBasicAuth(u.Username(), password)
 	}
 	if host := r.Header.Get("Host"); host != "" {
 		r.Host = host
@@ -254,6 +260,9 @@ func (a *asker) send(ctx context.Context, m message) reply {
 	return a.read(res, id)
 }
 
+// seconds writes a limit for a sentence.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
+
 // failed is the answer that did not come. The text of a [url.Error] is not used: it has the whole URL.
 func (a *asker) failed(err error) reply {
 	var refused *Unaskable
@@ -264,7 +273,7 @@ func (a *asker) failed(err error) reply {
 		refused = &Unaskable{refused.Reason, a.veil(refused.What)}
 		return reply{Answer: Answer{Failed: refused.What}, err: refused}
 	case errors.Is(err, context.DeadlineExceeded):
-		return reply{Answer: Answer{Failed: "no answer within " + a.limit.String(), Late: true}}
+		return reply{Answer: Answer{Failed: "no answer within " + seconds(a.limit), Late: true}}
 	case errors.Is(err, context.Canceled):
 		return reply{Answer: Answer{Failed: "it was interrupted"}}
 	case errors.As(err, &dial) && dial.Op == "dial":
@@ -345,7 +354,7 @@ func (a *asker) take(m rpcMessage, out *reply) {
 func (a *asker) ended(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "the answer did not end within " + a.limit.String()
+		return "the answer did not end within " + seconds(a.limit)
 	case errors.Is(err, context.Canceled):
 		return "it was interrupted"
 	case errors.Is(err, io.ErrUnexpectedEOF):

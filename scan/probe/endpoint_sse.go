@@ -102,8 +102,11 @@ func (a *asker) dial(ctx context.Context) (*stream, Answer) {
 		s.post = post
 		return s, answer
 	}
+	answer.Failed = "the stream ended without saying where to POST"
+	if context.Cause(ctx) == context.DeadlineExceeded {
+		answer.Failed, answer.Late = "the stream did not say where to POST within "+seconds(a.limit), true
+	}
 	s.close()
-	answer.Failed = "the stream did not say where to POST within " + a.limit.String()
 	return nil, answer
 }
 
@@ -187,7 +190,7 @@ func (a *asker) over(ctx context.Context, m message) reply {
 			r.Failed = "it was interrupted"
 			return r
 		case <-wait:
-			r.Failed, r.Late = fmt.Sprintf("no answer over the stream within %s", a.limit), true
+			r.Failed, r.Late = fmt.Sprintf("no answer over the stream within %s", seconds(a.limit)), true
 			return r
 		}
 	}

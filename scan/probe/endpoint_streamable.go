@@ -83,6 +83,9 @@ func (a *asker) discover(first, discovered reply) {
 		SupportedVersions []string
 		ServerInfo        struct{ Name, Version string }
 		Supported         []string
+		Meta              struct {
+			ServerInfo struct{ Name, Version string } `json:"io.modelcontextprotocol/serverInfo"`
+		} `json:"_meta"`
 	}
 	for _, from := range []json.RawMessage{first.data, discovered.data, discovered.result} {
 		_ = json.Unmarshal(from, &told) // of another form: nothing is told
@@ -93,7 +96,11 @@ func (a *asker) discover(first, discovered reply) {
 		}
 	}
 	if a.e.Name == "" {
-		a.e.Name, a.e.Release = a.short(told.ServerInfo.Name), a.short(told.ServerInfo.Version)
+		about := told.Meta.ServerInfo // where the revision has it
+		if about.Name == "" {
+			about = told.ServerInfo
+		}
+		a.e.Name, a.e.Release = a.short(about.Name), a.short(about.Version)
 	}
 	a.e.Modern = discovered.Result && discovered.Status == http.StatusOK
 	if a.e.Transport != "" {
@@ -148,7 +155,7 @@ func (r Answer) words() string {
 		return fmt.Sprintf("%d and error %d", r.Status, r.Code)
 	case r.Failed != "":
 		return fmt.Sprintf("%d, and %s", r.Status, r.Failed)
-	case strings.HasPrefix(r.Type, "text/html"):
+	case strings.HasPrefix(r.Text, "<"):
 		return fmt.Sprintf("%d and a web page", r.Status)
 	case r.Text != "":
 		return fmt.Sprintf("%d %q", r.Status, r.Text)

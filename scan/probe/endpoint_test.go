@@ -1,0 +1,272 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestEndpointStateless(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		f := &fake{stream: stream}
+		e := asked(t, options(t, f.serve(t).URL+"/mcp", 5))
+		if e.Transport != Streamable || e.Version != "2025-06-18" || e.Name != "fake" || e.Release != "1.2" || e.Session || e.Modern {
+			t.Errorf("%+v", e)
+		}
+		if !answer(t, e, AskWithout).Result || !answer(t, e, AskUnknown).Result || answer(t, e, AskModern).Code != -32000 {
+			t.Errorf("%+v", e.Exchanges)
+		}
+		if r := e.Retention; r.Sent != 5 || r.Served != 5 || r.Refused != nil || r.Request != "initialize" || r.Deletes != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestEndpointSessions(t *testing.T) {
+	t.Parallel()
+	f := &fake{sessions: true, unknown: 404}
+	e := asked(t, options(t, f.serve(t).URL, 5))
+	if !e.Session || answer(t, e, AskWithout).Status != 400 || answer(t, e, AskUnknown).Status != 404 || !answer(t, e, AskWith).Result ||
+		answer(t, e, AskDelete).Status != 200 || answer(t, e, AskDeleted).Status != 404 || !answer(t, e, AskDropped).Result {
+		t.Errorf("%+v", e.Exchanges)
+	}
+	if r := e.Retention; r.Served != 5 || r.Deletes != 5 || r.Deleted != 5 || r.DroppedMS < 50 {
+		t.Errorf("%+v", r)
+	}
+	if len(f.open) != 0 || f.opened != 6 {
+		t.Errorf("of %d sessions %d are left open", f.opened, len(f.open))
+	}
+	if strings.Contains(told(t, e, nil), "session-0") {
+		t.Errorf("a session ID is told: %s", told(t, e, nil))
+	}
+}
+
+func TestEndpointWithoutDelete(t *testing.T) {
+	t.Parallel()
+	f := &fake{sessions: true, unknown: 400, deletes: 405}
+	e := asked(t, options(t, f.serve(t).URL, 5))
+	if answer(t, e, AskDelete).Status != 405 || !answer(t, e, AskDeleted).Result || e.Retention.Deletes != 0 {
+		t.Errorf("%+v %+v", e.Exchanges, e.Retention)
+	}
+}
+
+func TestEndpointModern(t *testing.T) {
+	t.Parallel()
+	f := &fake{only: true}
+	e := asked(t, options(t, f.serve(t).URL, 5))
+	if e.Transport != Stateless || !e.Modern || e.Version != modern || len(e.Supported) == 0 || e.Supported[0] != modern || e.Name != "fake" {
+		t.Errorf("%+v", e)
+	}
+	if answer(t, e, AskInitialize).Code != unsupportedVersion || !answer(t, e, AskWithout).Result || !answer(t, e, AskUnknown).Result {
+		t.Errorf("%+v", e.Exchanges)
+	}
+	if e.Retention.Request != "tools/list" || e.Retention.Served != 5 {
+		t.Errorf("%+v", e.Retention)
+	}
+	f = &fake{modern: true, sessions: true, unknown: 404}
+	if e = asked(t, options(t, f.serve(t).URL, 0)); e.Transport != Streamable || !e.Modern {
+		t.Errorf("both: %+v", e)
+	}
+}
+
+func TestEndpointLimit(t *testing.T) {
+	t.Parallel()
+	f := &fake{sessions: true, unknown: 404, limit: 7}
+	e := asked(t, options(t, f.serve(t).URL, 50))
+	if r := e.Retention; r.Served != 7 || r.Sent != 7+refusals || r.Refused == nil || r.Refused.Status != 503 || !strings.Contains(r.Refused.Text, "Too many") {
+		t.Errorf("%+v", r)
+	}
+	if len(f.open) != 0 {
+		t.Errorf("%d sessions are left open", len(f.open))
+	}
+}
+
+func TestEndpointLegacy(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []int{404, 202} {
+		f := &legacyFake{gone: gone}
+		e := asked(t, options(t, f.serve(t).URL+"/sse", 5))
+		if e.Transport != LegacySSE || e.Version != "2024-11-05" || e.Name != "old" {
+			t.Errorf("%+v", e)
+		}
+		if !answer(t, e, AskOverStream).Result || answer(t, e, AskClosed).Status != gone || answer(t, e, AskStale).Status != gone || answer(t, e, AskAgain).Failed != "" {
+			t.Errorf("%+v", e.Exchanges)
+		}
+		if e.Retention.Request != "GET" || e.Retention.Served != 5 {
+			t.Errorf("%+v", e.Retention)
+		}
+		if f.requests.Load() != int64(e.Requests) {
+			t.Errorf("%d requests came, and %d are said to", f.requests.Load(), e.Requests)
+		}
+	}
+}
+
+func TestEndpointLegacySilent(t *testing.T) {
+	t.Parallel()
+	o := options(t, (&legacyFake{}).serve(t).URL+"/sse", 0)
+	o.Timeout = 4 * time.Second // a fourth for each answer
+	if e := asked(t, o); !answer(t, e, AskClosed).Late || answer(t, e, AskClosed).Status != 0 {
+		t.Errorf("%+v", e.Exchanges)
+	}
+}
+
+func TestEndpointLegacyBearsOne(t *testing.T) {
+	t.Parallel()
+	f := &legacyFake{gone: 404, once: true}
+	e := asked(t, options(t, f.serve(t).URL+"/sse", 20))
+	if r := e.Retention; r.Served != 0 || r.Sent != refusals || r.Refused == nil || r.Refused.Status != 500 {
+		t.Errorf("%+v", r)
+	}
+	if answer(t, e, AskAgain).Status != 500 {
+		t.Errorf("%+v", e.Exchanges)
+	}
+}
+
+// The address that a stream names must not lead elsewhere.
+func TestEndpointLegacyLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	var visited atomic.Int64
+	other := (&fake{before: func(http.ResponseWriter, *http.Request) bool { visited.Add(1); return false }}).serve(t)
+	for _, address := range []string{other.URL + "/x", "//" + strings.TrimPrefix(other.URL, "http://") + "/x", "http://[::bad", "file:///etc/passwd"} {
+		_, err := AskEndpoint(t.Context(), options(t, (&legacyFake{address: address}).serve(t).URL+"/sse", 3))
+		var u *Unaskable
+		if !errors.As(err, &u) || u.Reason != NoMCP {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if visited.Load() != 0 {
+		t.Error("the other host was asked")
+	}
+}
+
+// No endpoint, whatever it does, is sent more than the budget, and what is sent is counted right.
+func TestEndpointBudget(t *testing.T) {
+	for name, f := range map[string]*fake{
+		"stateless": {}, "sessions": {sessions: true, unknown: 404}, "modern": {only: true}, "limit": {sessions: true, limit: 3, unknown: 404},
+		"ignores DELETE": {sessions: true, keeps: true, unknown: 400}, "no DELETE": {sessions: true, deletes: 405, unknown: 404},
+		"redirects": {sessions: true, unknown: 404, before: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/mcp" {
+				http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
+				return true
+			}
+			return false
+		}},
+		"redirects all": {before: func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, r.URL.Path+"x", http.StatusTemporaryRedirect)
+			return true
+		}},
+		"redirects later": {sessions: true, unknown: 404, before: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("Mcp-Session-Id") == "" {
+				return false
+			}
+			http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)
+			return true
+		}},
+		"errors": {before: func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(500); return true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const n = 9
+			e, err := AskEndpoint(t.Context(), options(t, f.serve(t).URL+"/mcp", n))
+			sent := f.requests.Load()
+			if sent > int64(Budget(n)) {
+				t.Errorf("%d requests came, and %d are allowed", sent, Budget(n))
+			}
+			if err == nil && int64(e.Requests) != sent {
+				t.Errorf("%d requests came, and %d are said to", sent, e.Requests)
+			}
+			if len(f.open) > 0 && f.deletes == 0 && !f.keeps && name != "redirects later" {
+				t.Errorf("%d sessions are left open", len(f.open))
+			}
+			if name == "redirects" && (err != nil || !e.Session || e.Retention.Served != n) {
+				t.Errorf("it did not follow: %v %+v", err, e)
+			}
+		})
+	}
+}
+
+func TestEndpointUnaskable(t *testing.T) {
+	t.Parallel()
+	var visited atomic.Int64
+	other := (&fake{before: func(http.ResponseWriter, *http.Request) bool { visited.Add(1); return false }}).serve(t)
+	status := func(code int) *fake {
+		return &fake{before: func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(code); return true }}
+	}
+	to := func(url string, code int) *fake {
+		return &fake{before: func(w http.ResponseWriter, r *http.Request) bool { http.Redirect(w, r, url, code); return true }}
+	}
+	for name, c := range map[string]struct {
+		f      *fake
+		reason Reason
+	}{
+		"401": {status(401), NoAccess}, "403": {status(403), NoAccess}, "404": {status(404), NoMCP}, "500": {status(500), NoMCP}, "204": {status(204), NoMCP}, "304": {status(304), NoMCP},
+		"another host": {to(other.URL+"/mcp", 307), OtherHost}, "GET follows": {to("/x", 302), NoMCP}, "no way out": {to("/x", 307), NoMCP}, "another scheme": {to("ftp://127.0.0.1/x", 307), OtherHost},
+		"a web page": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>"))
+			return true
+		}}, NoMCP},
+		"a closed connection": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }}, NoAnswer},
+	} {
+		e, err := AskEndpoint(t.Context(), options(t, c.f.serve(t).URL, 3))
+		var u *Unaskable
+		if !errors.As(err, &u) || u.Reason != c.reason || e != nil {
+			t.Errorf("%s: %v, %+v", name, err, e)
+		}
+	}
+	if visited.Load() != 0 {
+		t.Error("the other host was asked")
+	}
+	closed := (&fake{}).serve(t)
+	closed.Close()
+	var u *Unaskable
+	if _, err := AskEndpoint(t.Context(), options(t, closed.URL, 3)); !errors.As(err, &u) || u.Reason != NoAnswer {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// An interrupt ends the questions, and the sessions are deleted all the same.
+func TestEndpointInterrupt(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	f := &fake{sessions: true, unknown: 404}
+	f.before = func(w http.ResponseWriter, r *http.Request) bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.opened == 30 {
+			stop()
+		}
+		return false
+	}
+	_, err := AskEndpoint(ctx, options(t, f.serve(t).URL, 1000))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil || f.opened < 30 || f.opened > 40 {
+		t.Errorf("%v, %d sessions opened", err, f.opened)
+	}
+	// The one whose answer nobody waited for any more may be left: its ID is not known.
+	if len(f.open) > 1 {
+		t.Errorf("of %d sessions %d are left open", f.opened, len(f.open))
+	}
+}
+
+// Enough sessions make two rounds, of which the figures are those of this very process.
+func TestEndpointRounds(t *testing.T) {
+	e := asked(t, options(t, (&fake{}).serve(t).URL, LeastForMemory))
+	if !e.Process.Found {
+		t.Skip("LAB SKIPPED: the own listening socket cannot be seen on this system: " + e.Process.Why)
+	}
+	r := e.Retention.Rounds
+	if len(r) != 2 || r[0].Sessions != 400 || r[1].Sessions != 400 || r[0].BeforeBytes <= 0 || r[1].BeforeBytes != r[0].AfterBytes && r[1].AfterBytes <= 0 {
+		t.Errorf("%+v", e.Retention)
+	}
+	if e.Retention.Served != LeastForMemory {
+		t.Errorf("%d were served", e.Retention.Served)
+	}
+}
