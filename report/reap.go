@@ -153,14 +153,17 @@ func parts(d rules.Doomed) int {
 	return len(d.Processes)
 }
 
-// notes writes what is kept, and what could not be seen.
+// notes writes what is kept, what is ended on request only, and what could not be seen.
 func (p *printer) notes(plan *rules.Plan) {
 	kept := p.keptWords(plan)
-	if len(kept)+len(plan.Problems) > 0 && len(plan.Instances) > 0 {
+	if len(kept)+len(plan.OnRequest)+len(plan.Problems) > 0 && len(plan.Instances) > 0 {
 		p.line("")
 	}
 	for _, words := range kept {
 		p.wrapped("kept", words)
+	}
+	for _, q := range plan.OnRequest {
+		p.wrapped("kept", fmt.Sprintf("%s, %s: not ended unless the rule is named: mcpdoctor reap --rule %s", rules.Count(q.Instances, "instance"), q.Rule, q.Rule))
 	}
 	for _, s := range plan.Problems {
 		p.wrapped("note", s)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"mcpdoctor/rules"
@@ -43,6 +44,9 @@ func Deeds(w io.Writer, p *rules.Plan, o Options) error {
 	for _, l := range out.wrap(total(p), 0) {
 		out.line(out.s.bold.Render(l))
 	}
+	for _, words := range causes(p) {
+		out.hanging(words)
+	}
 	for _, words := range out.leftWords(over) {
 		out.hanging("left " + words)
 	}
@@ -53,6 +57,20 @@ func Deeds(w io.Writer, p *rules.Plan, o Options) error {
 		out.hanging("note: " + s)
 	}
 	return out.err
+}
+
+// causes says once of each finding what made its instances leak. What orphans have lost says nothing
+// that their lines do not say.
+func causes(p *rules.Plan) []string {
+	var out []string
+	for _, group := range byFinding(p.Instances) {
+		d := group[0]
+		if d.Rule == "orphan" || !slices.ContainsFunc(group, func(d rules.Doomed) bool { return d.Outcome == ended || d.Outcome == killed }) {
+			continue
+		}
+		out = append(out, "cause: "+d.Title+"; what to change: mcpdoctor explain "+d.Rule)
+	}
+	return out
 }
 
 // hanging writes a line, and on a terminal goes on below it a little to the right.

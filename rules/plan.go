@@ -55,8 +55,18 @@ type Plan struct {
 
 	Summary PlanSummary `json:"summary"`
 
+	// OnRequest counts, by rule, the instances that are only looked at when the rule is named; absent
+	// when there are none, and when rules were named.
+	OnRequest []Request `json:"on_request,omitempty"`
+
 	// Problems are sentences about what could not be seen.
 	Problems []string `json:"problems"`
+}
+
+// Request is what one rule gives up on request only.
+type Request struct {
+	Rule      string `json:"rule"`
+	Instances int    `json:"instances"`
 }
 
 // Doomed is one instance that is to be ended, and what became of it.
@@ -174,6 +184,7 @@ func (r *Recognised) Plan(rep *Report, c Consent) *Plan {
 			p.Instances = append(p.Instances, d)
 		}
 	}
+	p.OnRequest = g.requests(rep)
 	p.summarise()
 	return p
 }
@@ -210,6 +221,31 @@ func (g *guard) sentences(rep *Report) []*given {
 			}
 			of[in].nodes = append(of[in].nodes, at)
 		}
+	}
+	return out
+}
+
+// requests counts what the rules give up on request only, for who has named none.
+func (g *guard) requests(rep *Report) []Request {
+	if len(g.consent.Rules) > 0 {
+		return nil
+	}
+	of := map[string]map[*instance]bool{}
+	for _, f := range rep.Findings {
+		for _, pid := range f.Reap.OnRequest {
+			at := g.forest.at(pid)
+			if at == none || g.of[at] == nil || g.doomed[g.of[at]] != nil {
+				continue
+			}
+			if of[f.Rule] == nil {
+				of[f.Rule] = map[*instance]bool{}
+			}
+			of[f.Rule][g.of[at]] = true
+		}
+	}
+	var out []Request
+	for _, rule := range sortedKeys(of) {
+		out = append(out, Request{Rule: rule, Instances: len(of[rule])})
 	}
 	return out
 }

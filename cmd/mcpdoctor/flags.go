@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,9 @@ func (s *span) Set(text string) error {
 		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
 			return fmt.Errorf("it is a length of time such as 90s, 10m, 1h30m or 2d")
 		}
+	}
+	if days > math.MaxInt64-d {
+		return fmt.Errorf("it is longer than can be counted")
 	}
 	s.Duration = days + d
 	return nil

@@ -285,10 +285,12 @@ func (o *reapOptions) ask(ctx context.Context, w *world, plan *rules.Plan) error
 	}()
 	select {
 	case <-ctx.Done():
+		fmt.Fprintln(w.err)
 		return ctx.Err()
 	case line, ok := <-answer:
 		switch {
 		case !ok:
+			fmt.Fprintln(w.err)
 			return &problem{what: "there was no answer: nothing was ended", hint: "--yes ends without a question, --dry-run only shows"}
 		case line == "y" || line == "yes":
 			return nil

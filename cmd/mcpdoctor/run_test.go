@@ -261,7 +261,7 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", text, s.Duration, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "1", "-1h", "1w", "99999999d", "1d-2h", "h", "2d2d"} {
+	for _, text := range []string{"", "d", "1", "-1h", "1w", "99999999d", "1d-2h", "h", "2d2d", "65535d2000000h"} {
 		if err := new(span).Set(text); err == nil {
 			t.Errorf("%q is taken for a length of time", text)
 		}
