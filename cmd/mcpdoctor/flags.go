@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
