@@ -284,11 +284,13 @@ func (c *checked) judgeLeft(e probe.End, r *CheckRow) {
 func (t *trialTree) row(l *probe.Leftover) LeftRow {
 	p := &l.Process
 	row := LeftRow{PID: p.PID, PPID: p.PPID, Adopted: l.Adopted, Kind: t.kind(p), Name: t.name(p), Command: commandLine(p), RSSBytes: p.RSSBytes}
-	switch up := t.at[p.PPID]; {
-	case l.Adopted && up == nil:
-		row.Parent = adopterHere
+	switch up := t.before[p.PPID]; {
 	case up != nil:
-		row.Parent = fmt.Sprintf("%s (pid %d)", t.name(up), up.PID)
+		row.Parent = t.says(up)
+	case p.PPID != t.self:
+		row.Parent = fmt.Sprintf("pid %d", p.PPID)
+	case l.Adopted:
+		row.Parent = "mcpdoctor, as PID 1 would have"
 	default:
 		row.Parent = "mcpdoctor"
 	}
@@ -297,9 +299,6 @@ func (t *trialTree) row(l *probe.Leftover) LeftRow {
 	}
 	return row
 }
-
-// adopterHere is who adopts while a check runs.
-const adopterHere = "mcpdoctor, as PID 1 would have"
 
 // lostEnd says why processes stayed at whose stdin nobody is any more. It tells whether wrappers, and
 // whether the server, have to be changed.
@@ -388,9 +387,9 @@ func (t *trialTree) open(l *probe.Leftover) bool {
 // trialTree is the tree of one start, and who of it was left.
 type trialTree struct {
 	os     string
+	self   int // the PID of who checked
 	order  []*scan.Process
 	before map[int]*scan.Process // by PID
-	at     map[int]*scan.Process // the same, for the parents of now
 	below  map[int][]*scan.Process
 	left   map[scan.ID]*probe.Leftover
 	top    *scan.Process
@@ -401,14 +400,13 @@ type trialTree struct {
 // treeOf finds the chain from the process that was started to the server: down through what is known
 // for a launcher, to the first that it started.
 func (c *checked) treeOf(tree []scan.Process) *trialTree {
-	t := &trialTree{os: c.OS, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*probe.Leftover{}}
+	t := &trialTree{os: c.OS, self: c.Self, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*probe.Leftover{}}
 	for i := range tree {
 		p := &tree[i]
 		t.order = append(t.order, p)
 		t.before[p.PID] = p
 		t.below[p.PPID] = append(t.below[p.PPID], p)
 	}
-	t.at = t.before
 	if len(t.order) == 0 {
 		return t
 	}

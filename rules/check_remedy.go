@@ -17,7 +17,7 @@ func (c *checked) remedy(t *trialTree, wrapper, server bool) *CheckRemedy {
 		r.Code = watcher(runtime)
 		r.Steps = append(r.Steps, serverSteps(runtime)...)
 	}
-	if wrapper || server && len(t.chain) > 1 {
+	if wrapper {
 		r.Steps = append(r.Steps, remedyLauncher)
 		c.direct(t, r)
 	}

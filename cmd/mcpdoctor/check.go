@@ -18,6 +18,14 @@ import (
 // on an SDK are done after 4 s, some servers need 15 s.
 const checkTimeout = 20 * time.Second
 
+const (
+	// checkStartup is how long a start may take at least: a package may have to be fetched first.
+	checkStartup = time.Minute
+
+	// checkRest is how long a server that has answered is left alone, for what it starts afterwards.
+	checkRest = time.Second
+)
+
 type checkOptions struct {
 	json    bool
 	timeout span
@@ -61,7 +69,8 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	}
 	taken := w.now()
 	found, err := probe.CheckStdio(ctx, probe.StdioOptions{
-		Command: command, Env: os.Environ(), Timeout: o.timeout.Duration,
+		Command: command, Env: os.Environ(),
+		Startup: max(checkStartup, o.timeout.Duration), Rest: checkRest, Timeout: o.timeout.Duration,
 		Client: []string{self, clientVerb, "--"}, Guard: []string{self, guardVerb, "--"},
 		Name: "mcpdoctor", Version: version(), Now: time.Now,
 		Step: func(way probe.Way) { fmt.Fprintln(w.err, "mcpdoctor: "+steps[way]) },

@@ -12,6 +12,7 @@ import (
 type Stdio struct {
 	Command []string
 	OS      string // as in [scan.Host]
+	Self    int    // the PID of who checked
 
 	// Timeout is how long each end was waited for.
 	Timeout time.Duration

@@ -20,8 +20,10 @@ type StdioOptions struct {
 	// Env is the environment to start it with; the check adds a mark of its own.
 	Env []string
 
-	// Timeout is how long all processes may take to end, each time; more than nothing.
-	Timeout time.Duration
+	// Startup is how long a start may take until the handshake is answered and the tools are listed,
+	// Rest how long the server is left alone then, for what it still has to start, and Timeout how long
+	// all processes may take to end, each time.
+	Startup, Rest, Timeout time.Duration
 
 	// Client and Guard are commands that come back to this package: the first to [PlayClient], in
 	// front of the words of Command, the second to [PlayGuard], in front of the mark.
@@ -37,14 +39,6 @@ type StdioOptions struct {
 	Step func(Way)
 }
 
-const (
-	// startup is what a start may take at least. A package may have to be fetched first.
-	startup = time.Minute
-
-	// rest is how long a server that has answered is left alone, for what it still has to start.
-	rest = time.Second
-)
-
 // CheckStdio starts a stdio server as a client does, brings it to its end in each of the three ways,
 // after a fresh start each, and returns what was seen. It takes as long as the server needs, at most
 // three times a start and the time-out.
@@ -52,10 +46,13 @@ const (
 // Whatever happens, all that was started is ended before it returns, also when ctx ends (within about
 // two seconds then). Should this process itself be killed, the guard does that.
 //
+// While it runs, this process must start no other processes: they would be taken for those of the
+// server.
+//
 // The error is a [*Failure] when the command cannot be started or is no MCP server, that of ctx when
 // it has ended, or says that the processes cannot be seen.
 func CheckStdio(ctx context.Context, o StdioOptions) (*Stdio, error) {
-	c := &checker{o: o, out: &Stdio{Command: o.Command, Timeout: o.Timeout}}
+	c := &checker{o: o, out: &Stdio{Command: o.Command, Timeout: o.Timeout, Self: selfPID()}}
 	mark := markName + "=" + rand.Text()
 	var err error
 	if c.kin, err = newKin(ctx, selfPID(), mark, o.Now); err != nil {
@@ -107,15 +104,18 @@ type checker struct {
 
 // try starts the server, lets it rest, brings it to its end and looks what is left.
 func (c *checker) try(ctx context.Context, way Way) (End, error) {
-	if way == Terminate && !canTerminate {
+	switch {
+	case way == Terminate && !canTerminate:
 		return End{Untried: "this system has no SIGTERM"}, nil
+	case len(c.out.Left) > 0:
+		return End{Untried: "what the last start left could not be ended"}, nil
 	}
 	r, err := c.start(ctx, way == KillClient)
 	if err != nil {
 		return End{}, err
 	}
 	defer r.end(ctx)
-	if err := sleep(ctx, rest); err != nil {
+	if err := sleep(ctx, c.o.Rest); err != nil {
 		return End{}, err
 	}
 	s, tree, err := c.kin.look(ctx)

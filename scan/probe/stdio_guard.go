@@ -46,4 +46,8 @@ func PlayGuard(ctx context.Context, self int, mark string, in io.Reader, now fun
 	}
 	k.born = 0 // all of them are older
 	k.clear(ctx)
+	// One may just have been started, and not had its environment yet.
+	if sleep(ctx, hurried) == nil {
+		k.clear(ctx)
+	}
 }

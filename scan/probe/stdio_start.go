@@ -87,7 +87,7 @@ func (c *checker) launch(client bool) (*run, error) {
 // handshake does what clients do first: it introduces itself and lists the tools.
 func (r *run) handshake(ctx context.Context) error {
 	begun := r.c.o.Now()
-	ctx, cancel := context.WithTimeout(ctx, r.c.patience())
+	ctx, cancel := context.WithTimeout(ctx, r.c.o.Startup)
 	defer cancel()
 	version := classic
 	if r.c.newest {
@@ -117,9 +117,6 @@ func introduction(said *mcp.InitializeResult) Server {
 
 // mostTools ends a list that does not end by itself.
 const mostTools = 10_000
-
-// patience is how long a start may take.
-func (c *checker) patience() time.Duration { return max(startup, c.o.Timeout) }
 
 // listTools counts the tools. A server that fails at it is one nevertheless.
 func (r *run) listTools(ctx context.Context) error {
@@ -152,7 +149,7 @@ func (r *run) listTools(ctx context.Context) error {
 
 // failure says why there was no handshake.
 func (r *run) failure(ctx context.Context, err error) error {
-	f := &Failure{Kind: NoServer, Cause: err, Waited: r.c.patience()}
+	f := &Failure{Kind: NoServer, Cause: err, Waited: r.c.o.Startup}
 	var answered *jsonrpc.Error
 	if errors.As(err, &answered) {
 		f.Kind = RefusedHandshake
@@ -198,7 +195,12 @@ func (r *run) end(ctx context.Context) {
 	if r.session != nil {
 		_ = r.session.Close() // its wires are closed
 	}
-	<-r.exited
-	delete(r.c.kin.own, r.cmd.Process.Pid)
-	delete(r.c.kin.hidden, r.cmd.Process.Pid)
+	t := time.NewTimer(hurried)
+	defer t.Stop()
+	select {
+	case <-r.exited:
+		delete(r.c.kin.own, r.cmd.Process.Pid)
+		delete(r.c.kin.hidden, r.cmd.Process.Pid)
+	case <-t.C: // it may not be ended, and is among those who are left
+	}
 }

@@ -137,16 +137,32 @@ func (w *wires) readStderr() {
 	}
 }
 
-// said returns what the server wrote that was no message, the last line of its stderr, and whether
-// it has closed its stdout.
+// said returns what the server wrote that was no message, the line of its stderr that tells most, and
+// whether it has closed its stdout.
 func (w *wires) said() (noise Noise, stderr string, eof bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lines := strings.FieldsFunc(string(w.tail), func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := len(lines) - 1; i >= 0 && stderr == ""; i-- {
-		stderr = strings.TrimSpace(lines[i])
+	return w.noise, telling(string(w.tail)), w.eof
+}
+
+// telling returns the last line that names an error, else the last line. Node writes its version
+// below an error, and a shell its prompt.
+func telling(text string) string {
+	last, named := "", ""
+	for l := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		l = strings.TrimSpace(l)
+		if l == "" || strings.HasPrefix(l, "Node.js v") {
+			continue
+		}
+		last = l
+		if lower := strings.ToLower(l); strings.Contains(lower, "error:") || strings.Contains(lower, "exception:") || strings.Contains(lower, "panic:") {
+			named = l
+		}
 	}
-	return w.noise, stderr, w.eof
+	if named != "" {
+		return named
+	}
+	return last
 }
 
 // close closes our ends. What is still written to them ends with EPIPE.
