@@ -125,7 +125,7 @@ func play(part []string) error {
 		Holders(context.Background(), s, []int{pid}, patient)
 		return json.NewEncoder(os.Stdout).Encode(s.find(pid))
 	default:
-		return fmt.Errorf("no such part: %q", part)
+		return playDoomed(part)
 	}
 	return nil
 }

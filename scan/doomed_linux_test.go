@@ -1,0 +1,354 @@
+package scan
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The children that are to be ended, those beside them that are not, and those that do the ending
+// under other conditions than the test's own.
+
+// playDoomed is the child's whole life.
+func playDoomed(part []string) error {
+	args, err := ints(part[1:])
+	if err != nil {
+		return err
+	}
+	switch part[0] {
+	case "server":
+		fmt.Println("ready", os.Getpid())
+		stay()
+	case "deaf": // a server that does not end when it is asked to
+		signal.Ignore(unix.SIGTERM)
+		fmt.Println("ready", os.Getpid())
+		stay()
+	case "forking": // a server that starts another process when it is asked to end
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, unix.SIGTERM)
+		fmt.Println("ready", os.Getpid())
+		<-asked
+		last := command("witness")
+		last.Stdin, last.Stdout = os.Stdin, os.Stdout
+		return last.Start()
+	case "wrapping": // a launcher that does not end when its server has
+		server := command("server")
+		if err := server.Start(); err != nil {
+			return err
+		}
+		fmt.Println("ready", os.Getpid(), server.Process.Pid)
+		server.Wait()
+		stay()
+	case "witness": // tells for each line it reads what signals it got, and ends by none that can be caught
+		return witness()
+	case "adopting": // the subreaper of so many that lose their parent
+		return adopt(args[0])
+	case "locking": // holds a lock until it reads a line
+		l, err := lockAt(os.Getenv(lockVar))
+		if err != nil {
+			fmt.Println("ready refused:", err)
+			return nil
+		}
+		fmt.Println("ready locked")
+		bufio.NewReader(os.Stdin).ReadString('\n')
+		l.Close()
+		fmt.Println("released")
+		stay()
+	case "ending": // ends processes, in one stage, with and without pidfds
+		endAll(args, holds[0].hold, holds[1].hold)
+	case "crowded": // the same with pidfds only, and room for four open files
+		first, err := os.Open("/dev/null")
+		if err != nil {
+			return err
+		}
+		room := uint64(first.Fd()) + 4
+		first.Close()
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: room, Max: room}); err != nil {
+			return err
+		}
+		endAll(args, holds[0].hold)
+	case "inside": // the same, where the PID means another process than in /proc
+		if err := nextPID(args[0]); err != nil {
+			return err
+		}
+		other := command("stay")
+		if err := other.Start(); err != nil {
+			return err
+		}
+		defer other.Process.Kill()
+		if other.Process.Pid != args[0] { // a thread of this one got it
+			fmt.Println("taken")
+			return nil
+		}
+		endAll(args, holds[0].hold, holds[1].hold)
+		if h, err := unix.PidfdOpen(other.Process.Pid, 0); err != nil || !lives(h) {
+			return fmt.Errorf("the other process was ended (%v)", err)
+		}
+	default:
+		return fmt.Errorf("no such part: %q", part)
+	}
+	return nil
+}
+
+// ints reads the words that are numbers.
+func ints(words []string) (out []int, err error) {
+	for _, word := range words {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+func witness() error {
+	got := make(chan os.Signal, 100)
+	signal.Notify(got, unix.SIGTERM, unix.SIGCONT, unix.SIGHUP, unix.SIGINT, unix.SIGWINCH)
+	fmt.Println("ready", os.Getpid())
+	seen := "signals:"
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		// Of several that are pending, the kernel delivers the lowest first: after this one, which is
+		// above those that are looked for, there is none left.
+		unix.Kill(os.Getpid(), unix.SIGWINCH)
+		for s := range got {
+			if s == unix.SIGWINCH {
+				break
+			}
+			seen += " " + unix.SignalName(s.(unix.Signal))
+		}
+		fmt.Println(seen)
+	}
+	stay()
+	return nil
+}
+
+// adopt starts so many processes whose parent ends at once, and waits for them ever after.
+func adopt(n int) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	client := exec.Command("sh", "-c", `i=0; while [ $i -lt `+strconv.Itoa(n)+` ]; do sleep 600 >/dev/null 2>&1 & echo $!; i=$((i+1)); done`)
+	out, err := client.Output()
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready", strings.Join(strings.Fields(string(out)), " "))
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
+			stay()
+		}
+	}
+}
+
+// endAll ends the processes, of which it gets the PID and the start of each, and writes what became of
+// them, for each way to hold them. Each is a stage of its own.
+func endAll(args []int, ways ...func(ID) (Handle, error)) {
+	var g Group
+	for i := 0; i+1 < len(args); i += 2 {
+		g.Stages = append(g.Stages, []ID{{args[i], int64(args[i+1])}})
+	}
+	for _, hold := range ways {
+		for _, f := range End(context.Background(), hold, []Group{g}, 0)[0] {
+			fmt.Println(f.ID.PID, f.Outcome, f.Err)
+		}
+	}
+}
+
+// nextPID makes the kernel give that PID to the next process or thread of this PID namespace.
+func nextPID(pid int) error {
+	return os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0)
+}
+
+// lives tells that the process of a pidfd has not ended.
+func lives(pidfd int) bool {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return n == 0 && err == nil
+}
+
+// The ways to hold a process: as it should be, and as on a kernel or in a sandbox without pidfds.
+var holds = []struct {
+	name string
+	hold func(ID) (Handle, error)
+}{
+	{"pidfd", func(id ID) (Handle, error) {
+		h, err := Hold(id)
+		if err != nil {
+			return nil, err
+		}
+		return h, nil
+	}},
+	{"no pidfd", func(id ID) (Handle, error) {
+		h := &Held{id: id}
+		if err := h.openBy(func(int, int) (int, error) { return -1, unix.ENOSYS }); err != nil {
+			return nil, err
+		}
+		return h, nil
+	}},
+}
+
+// eachHold runs a test in both ways.
+func eachHold(t *testing.T, test func(t *testing.T, hold func(ID) (Handle, error))) {
+	for _, how := range holds {
+		t.Run(how.name, func(t *testing.T) { test(t, how.hold) })
+	}
+}
+
+// idOf names a process that is there.
+func idOf(t testing.TB, pid int) ID {
+	t.Helper()
+	return ID{pid, statOf(t, pid).start}
+}
+
+func statOf(t testing.TB, pid int) procStat {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := parseStat(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// untilZombie waits until a process has ended with all its threads.
+func untilZombie(t testing.TB, pid int) {
+	t.Helper()
+	for st := statOf(t, pid); st.state != 'Z' || st.threads > 1; st = statOf(t, pid) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// untilState waits until a process is in a state.
+func untilState(t testing.TB, pid int, state byte) {
+	t.Helper()
+	for statOf(t, pid).state != state {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// wantThere checks that a process is still there and no zombie.
+func wantThere(t testing.TB, ids ...ID) {
+	t.Helper()
+	for _, id := range ids {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(id.PID) + "/stat")
+		if err != nil {
+			t.Errorf("pid %d is gone: %v", id.PID, err)
+			continue
+		}
+		if st, err := parseStat(b); err != nil || st.start != id.Start || st.state == 'Z' {
+			t.Errorf("pid %d began at %d, not %d, or has ended: %c, %v", id.PID, st.start, id.Start, st.state, err)
+		}
+	}
+}
+
+// A troupe is the processes of one test. All carry its mark in their environment, by which those that
+// were left over are found and ended with the test.
+type troupe struct {
+	t    *testing.T
+	mark string
+}
+
+const (
+	markVar = "SCAN_TEST_MARK"
+	selfVar = "SCAN_TEST_SELF" // this binary, for a shell
+	lockVar = "SCAN_TEST_LOCK" // the file that a child is to lock
+)
+
+func newTroupe(t *testing.T) troupe {
+	tr := troupe{t, fmt.Sprintf("%s=%d.%s", markVar, os.Getpid(), strings.ReplaceAll(t.Name(), " ", "_"))}
+	t.Cleanup(tr.end)
+	return tr
+}
+
+// end kills who has the mark, until there is nobody.
+func (tr troupe) end() {
+	for left := true; left; {
+		left = false
+		files, _ := filepath.Glob("/proc/[1-9]*/environ")
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil || !slices.Contains(strings.Split(string(b), "\x00"), tr.mark) {
+				continue
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+				left = true
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// start starts a child of the troupe. Its standard input is a pipe, which w writes to.
+func (tr troupe) start(part string, setup func(*exec.Cmd)) actor {
+	tr.t.Helper()
+	a := actor{t: tr.t}
+	a.child = startChild(tr.t, part, func(cmd *exec.Cmd) {
+		theirs, ours, err := os.Pipe()
+		if err != nil {
+			tr.t.Fatal(err)
+		}
+		tr.t.Cleanup(func() { theirs.Close(); ours.Close() })
+		self, err := os.Executable()
+		if err != nil {
+			tr.t.Fatal(err)
+		}
+		cmd.Stdin, a.in, a.cmd = theirs, ours, cmd
+		cmd.Env = append(cmd.Env, tr.mark, selfVar+"="+self)
+		if setup != nil {
+			setup(cmd)
+		}
+	})
+	return a
+}
+
+// behindShell puts a shell that does not replace itself before a child.
+func behindShell(cmd *exec.Cmd) {
+	cmd.Path, cmd.Args, cmd.Err = "/bin/sh", []string{"sh", "-c", `"$` + selfVar + `"; true`}, nil
+}
+
+// An actor is a child of a troupe.
+type actor struct {
+	t *testing.T
+	*child
+	cmd *exec.Cmd
+	in  *os.File
+}
+
+// id names what startChild started; ids also those that it told of when it was ready, and not itself.
+func (a actor) id() ID { a.t.Helper(); return idOf(a.t, a.pid) }
+
+func (a actor) ids() []ID {
+	a.t.Helper()
+	var out []ID
+	for i := range a.said {
+		if pid := a.number(i); pid != a.pid {
+			out = append(out, idOf(a.t, pid))
+		}
+	}
+	return out
+}
+
+// wantUntouched checks that a witness got no signal.
+func (a actor) wantUntouched() {
+	a.t.Helper()
+	fmt.Fprintln(a.in)
+	if said := a.line(); said != "signals:" {
+		a.t.Errorf("the witness %d got %s", a.pid, said)
+	}
+}
