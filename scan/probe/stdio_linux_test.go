@@ -20,8 +20,8 @@ import (
 	"mcpdoctor/scan"
 )
 
-// options are those of a check of a part. Its run is in the environment of all that it starts.
-func options(run string, words ...string) StdioOptions {
+// checkOptions are those of a check of a part. Its run is in the environment of all that it starts.
+func checkOptions(run string, words ...string) StdioOptions {
 	self, err := os.Executable()
 	must(err)
 	return StdioOptions{
@@ -326,7 +326,7 @@ func TestCheckInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			file := filepath.Join(t.TempDir(), "helper")
 			run := rand.Text()
-			o := options(run, "drops", "forks", file)
+			o := checkOptions(run, "drops", "forks", file)
 			if at != CloseStdin {
 				o.Timeout = 300 * time.Millisecond // on to the step that is meant
 			}
@@ -412,7 +412,7 @@ func TestCheckSparesStrangers(t *testing.T) {
 	}()
 
 	run := rand.Text()
-	o := options(run, "stubborn")
+	o := checkOptions(run, "stubborn")
 	o.Timeout = brief
 	o.Step = func(w Way) {
 		if w == Terminate { // now its child loses its parent, and is ours

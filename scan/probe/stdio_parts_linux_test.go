@@ -85,7 +85,7 @@ func assignParts() {
 		"mute":    func([]string) { io.Copy(io.Discard, os.Stdin); forever() },
 		"exits":   func([]string) { fmt.Fprintln(os.Stderr, "Error: no API key\nNode.js v20.20.2"); os.Exit(3) },
 		"prints":  func([]string) { fmt.Println("usage: prints [flags]"); forever() },
-		"refuses": func([]string) { answer(func(request) (any, error) { return nil, errors.New("not today") }) },
+		"refuses": func([]string) { answering(func(request) (any, error) { return nil, errors.New("not today") }) },
 		"closes":  func([]string) { os.Stdout.Close(); forever() },
 		"floods": func([]string) {
 			line := strings.Repeat("x", 1000) + "\n"
@@ -112,7 +112,7 @@ func assignParts() {
 			serve()
 		},
 		"toolless": func([]string) {
-			answer(func(r request) (any, error) {
+			answering(func(r request) (any, error) {
 				if r.Method == "initialize" {
 					return map[string]any{"protocolVersion": "2024-11-05", "capabilities": map[string]any{}, "serverInfo": map[string]any{"name": "toolless", "version": "1"}}, nil
 				}
@@ -120,7 +120,7 @@ func assignParts() {
 			})
 		},
 		"broken tools": func([]string) {
-			answer(func(r request) (any, error) {
+			answering(func(r request) (any, error) {
 				if r.Method == "tools/list" {
 					return nil, errors.New("the database is away")
 				}
@@ -128,7 +128,7 @@ func assignParts() {
 			})
 		},
 		"endless tools": func([]string) {
-			answer(func(r request) (any, error) {
+			answering(func(r request) (any, error) {
 				if r.Method == "tools/list" {
 					return map[string]any{"tools": tools(500), "nextCursor": "on"}, nil
 				}
@@ -136,7 +136,7 @@ func assignParts() {
 			})
 		},
 		"modern": func([]string) { // speaks the revision without a handshake only
-			answer(func(r request) (any, error) {
+			answering(func(r request) (any, error) {
 				switch r.Method {
 				case "server/discover":
 					return map[string]any{"supportedVersions": []string{"2026-07-28"}, "capabilities": map[string]any{"tools": map[string]any{}},
@@ -183,7 +183,7 @@ type checkedSo struct {
 func playCheck(args []string) {
 	var c checking
 	must(json.Unmarshal([]byte(args[0]), &c))
-	o := options(c.Run, c.Words...)
+	o := checkOptions(c.Run, c.Words...)
 	o.Startup, o.Timeout = c.Startup, c.Timeout
 	if c.Command != nil {
 		o.Command = c.Command
@@ -210,8 +210,8 @@ type request struct {
 	Method string
 }
 
-// answer is a server until its stdin is at its end.
-func answer(how func(request) (any, error)) {
+// answering is a server until its stdin is at its end.
+func answering(how func(request) (any, error)) {
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -234,7 +234,7 @@ func answer(how func(request) (any, error)) {
 	}
 }
 
-func serve() { answer(func(r request) (any, error) { return usual(r), nil }) }
+func serve() { answering(func(r request) (any, error) { return usual(r), nil }) }
 
 func usual(r request) any {
 	switch r.Method {
