@@ -35,7 +35,7 @@ var orphan = Rule{
 		remedyPython,
 		remedyGo,
 		"client: close the session, wait, then terminate the whole process group, then kill it",
-		"by hand: kill a PID only right after a scan; it may soon name another process, which reap looks at and kill does not",
+		"to end it: mcpdoctor reap and not kill, since a PID may soon name another process, which reap looks at and kill does not",
 		remedyLauncher,
 	},
 	Code: watchers,
