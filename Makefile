@@ -4,7 +4,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: help build test lint bench golden check release fuzz
+.PHONY: help build test lint bench golden check release fuzz mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ golden: ## write the golden output anew; read the difference before you commit i
 fuzz: ## every fuzz target for 20 seconds
 	@for pkg in ./scan ./scan/config ./rules ./report; do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 20s $$pkg || exit 1; done; done
+
+mutate: ## take each safety check of a reap out, and demand that its test fails (a minute or two)
+	$(GO) run ./testdata/scripts/mutate
 
 check: lint ## lint, and all tests with the race detector
 	$(GO) test -race ./...
