@@ -196,6 +196,9 @@ var holds = []struct {
 		return h, nil
 	}},
 	{"no pidfd", func(id ID) (Handle, error) {
+		if err := id.nameable(); err != nil {
+			return nil, err
+		}
 		h := &Held{id: id}
 		if err := h.openBy(func(int, int) (int, error) { return -1, unix.ENOSYS }); err != nil {
 			return nil, err

@@ -26,17 +26,25 @@ var errSpared = errors.New("the first process and mcpdoctor itself are never sig
 // kernels before 5.3, the start time is compared immediately before each signal, which leaves
 // microseconds in which the PID could change hands.
 func Hold(id ID) (*Held, error) {
-	switch {
-	case id.Start == 0:
-		return nil, ErrUnnamed
-	case id.PID <= 1 || id.PID == os.Getpid(): // kill(2) takes 0 and less for many at once
-		return nil, errSpared
+	if err := id.nameable(); err != nil {
+		return nil, err
 	}
 	h := &Held{id: id}
 	if err := h.open(); err != nil {
 		return nil, err
 	}
 	return h, nil
+}
+
+// nameable tells whether an ID may name a process that is to be signalled.
+func (id ID) nameable() error {
+	switch {
+	case id.Start == 0:
+		return ErrUnnamed
+	case id.PID <= 1 || id.PID == os.Getpid(): // kill(2) takes 0 and less for many at once
+		return errSpared
+	}
+	return nil
 }
 
 // Held is a process that [Hold] opened.

@@ -167,16 +167,15 @@ func TestHoldLaw3Reused(t *testing.T) {
 // TestHoldLaw2Unnamed guards law 2: who has no start time is nobody, and the first process and
 // mcpdoctor are never held.
 func TestHoldLaw2Unnamed(t *testing.T) {
-	a := newTroupe(t).start("witness", nil)
-	hold := holds[0].hold
-	wantNoHold(t, hold, ID{PID: a.pid}, ErrUnnamed)
-	a.wantUntouched()
-	for _, pid := range []int{1, os.Getpid()} {
-		wantNoHold(t, hold, ID{pid, statOf(t, pid).start}, map[bool]error{true: errSpared, false: ErrUnnamed}[statOf(t, pid).start != 0])
-	}
-	for _, pid := range []int{1, 0, -1, -a.pid, os.Getpid()} {
-		wantNoHold(t, hold, ID{pid, 1}, errSpared)
-	}
+	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+		a := newTroupe(t).start("witness", nil)
+		wantNoHold(t, hold, ID{PID: a.pid}, ErrUnnamed)
+		a.wantUntouched()
+		for _, pid := range []int{1, 0, -1, -a.pid, os.Getpid()} {
+			wantNoHold(t, hold, ID{pid, 1}, errSpared)
+		}
+		wantNoHold(t, hold, idOf(t, os.Getpid()), errSpared)
+	})
 }
 
 // The number of a thread is not that of a process, though /proc answers to it.
