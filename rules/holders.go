@@ -78,25 +78,34 @@ func (t *table) reader(in *instance, gone map[*instance]lost) string {
 		if at == none || t.of[at] == nil {
 			return fmt.Sprintf("pid %d", pid)
 		}
-		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.talks(t.of[at]) && !t.startedAgain(in, pid) {
+		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.forgot(t.of[at], in) {
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
 	return ""
 }
 
-// talks tells that a program is known as a client or gateway. Such a one talks to its servers as long
-// as it wants anything of them, and closes their stdin when it is done: what it still reads there it
-// has forgotten.
-func (t *table) talks(reader *instance) bool {
-	return (reader.role == RoleClient || reader.role == RoleGateway) && reader.rec.By != byRelation
+// forgot tells that who still reads what a server writes does not wait for it. A gateway, and a client
+// on an SDK, talk to their servers as long as they want anything of them, and close their stdin when
+// they are done. But a client also runs commands, which may ask a server once with a stdin that is
+// closed: they are below the client, or were left in the background by a shell, which gives a pipe, and
+// not the pair of sockets that those clients have which forget their ends (Node, Bun).
+func (t *table) forgot(reader, in *instance) bool {
+	stdin := t.rootProc(in).Stdin
+	socket := in.owner.Kind == OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
+	switch {
+	case reader.role == RoleGateway && reader.rec.By != byRelation:
+		return true
+	case reader.role != RoleClient || !socket:
+		return false
+	}
+	return reader.rec.By != byRelation || t.startedAgain(in, reader)
 }
 
-// startedAgain tells that a client has started the same server anew, so that it waits for nothing
-// from the old one, though it may have forgotten to close its output.
-func (t *table) startedAgain(in *instance, client int) bool {
+// startedAgain tells that a client of which little is known has started the same server anew.
+func (t *table) startedAgain(in, client *instance) bool {
 	return slices.ContainsFunc(t.copies[in.identity], func(other *instance) bool {
-		return other != in && other.owner.PID == client && t.rootProc(other).Started.After(t.rootProc(in).Started)
+		return other != in && other.above == client && t.rootProc(other).Started.After(t.rootProc(in).Started)
 	})
 }
 

@@ -199,7 +199,7 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	case t.answersElsewhere(in) && t.below(in):
 		return lost{}, false // a job of somebody who is there
 	case t.answersElsewhere(in):
-		l.confidence, l.doubt = Likely, "its output goes to a file or a terminal, as when somebody asked once and waits for the answer"
+		l.confidence, l.doubt = Likely, "its output goes to a file, a terminal or nowhere, as when somebody asked once and waits until it is done"
 	case t.below(in):
 		t.judgeBelow(&l, settled)
 	case in.owner.Kind != OwnerNobody:
@@ -288,10 +288,11 @@ func (t *table) judgeBelow(l *lost, settled bool) {
 	}
 }
 
-// answersElsewhere tells that what the server writes goes where no MCP client reads.
+// answersElsewhere tells that what the server writes goes where no MCP client reads: to a file, a
+// terminal, or nowhere, as when somebody only wants what a request does.
 func (t *table) answersElsewhere(in *instance) bool {
 	out := t.mainProc(in).Stdout
-	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY)
+	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY || out.Type == scan.StdinNull)
 }
 
 // unread tells that nobody is there to read what the server writes, so that nobody waits for it.

@@ -187,10 +187,27 @@ func TestStdinDecides(t *testing.T) {
 			build: func(h *host) {
 				h.run(150, 100, 2*time.Hour, "node my-agent.js")
 				p := h.run(200, 1, time.Hour, server)
-				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
+				p.Stdin, p.Stdout = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerClosed}, &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
 				h.run(201, 150, time.Minute, server).Stdin = pipe(scan.PeerOpen, 150)
 			},
 			safe: []int{200}, confidence: Certain,
+		},
+		{
+			name: "asked once by a command that a client runs in the background, whose shell gives a pipe",
+			build: func(h *host) {
+				h.run(150, 100, 2*time.Hour, "claude").TTY = "pts/0"
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
+			},
+			onRequest: []int{200}, confidence: Likely,
+		},
+		{
+			name: "asked once for what it does, with its answer going nowhere",
+			build: func(h *host) {
+				p := h.run(200, 1, time.Hour, server)
+				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinNull}
+			},
+			onRequest: []int{200}, confidence: Likely,
 		},
 		{
 			name: "left by a session of a gateway, which lives and has forgotten its output",

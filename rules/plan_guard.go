@@ -90,6 +90,9 @@ func (g *guard) keepsAbove(in *instance) string {
 	}
 	// Who is kept needs what is below him, and would start it again.
 	for up := g.forest.parent[in.root]; up != none; up = g.forest.parent[up] {
+		if g.maybeJob(up) {
+			return fmt.Sprintf("a service manager may keep pid %d above it and could not be asked", g.proc(up).PID)
+		}
 		over := g.doomed[g.of[up]]
 		if over == nil {
 			continue
@@ -198,11 +201,16 @@ func (g *guard) keeps(node int32) string {
 		return "its start cannot be read, so that nothing tells it from another process with its PID"
 	case p.Started.IsZero():
 		return "its age cannot be read"
+	case g.maybeJob(node):
+		return "a service manager may keep it and could not be asked"
 	case g.now.Sub(p.Started) < g.consent.OlderThan:
 		return fmt.Sprintf("it is %s old, which is younger than %s", Age(max(0, g.now.Sub(p.Started))), Age(g.consent.OlderThan))
 	}
 	return g.foreign(p)
 }
+
+// maybeJob tells that a process may be the job of a service manager, which did not say.
+func (g *guard) maybeJob(node int32) bool { return slices.Contains(g.proc(node).Unreadable, "service") }
 
 // kernel tells that a process is a thread of the kernel, or cannot be told from one: it has no
 // command line (proc_pid_cmdline(5)).

@@ -642,6 +642,16 @@ func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
 	p.became(t, 500, Spared, "belongs to no server")
 }
 
+// A script above a server may be the job of a service manager that could not be asked.
+func TestLaw6WhatCannotBeDecidedIsKept(t *testing.T) {
+	d := newDesk()
+	d.run(400, 1, time.Hour, "sh /opt/run.sh").Unreadable = []string{"service"}
+	d.run(401, 400, time.Hour, obsidian)
+	for _, consent := range []Consent{{}, {Rules: []string{orphan.ID}}} {
+		d.plan(t, consent, unasked(&orphan, 401)).keeps(t, 401, "a service manager may keep pid 400 above it")
+	}
+}
+
 func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	// What the rules themselves do not give up unasked.
 	d := newDesk()
@@ -655,7 +665,9 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	p.Stdin, p.Started = pipe(scan.PeerClosed), time.Time{}
 	r := Recognise(&d.Snapshot)
 	r.Plan(r.Judge(Options{}), Consent{Self: self}).only(t)
-	r.Plan(r.Judge(Options{}), Consent{Self: self, Rules: []string{orphan.ID}}).only(t, 200, 300, 400, 500)
+	asked := r.Plan(r.Judge(Options{}), Consent{Self: self, Rules: []string{orphan.ID}})
+	asked.only(t, 200, 300, 500)
+	asked.keeps(t, 400, "a service manager may keep it and could not be asked")
 
 	// What the plan keeps whatever a rule says.
 	d = newDesk()
