@@ -12,7 +12,7 @@ var spawnPerRequest = Rule{
 	ID:       "spawn-per-request",
 	Title:    "a living gateway keeps one server per request",
 	Severity: Error,
-	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request; else on request",
+	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request and nobody is connected to it; else on request",
 	Why: "A gateway that starts a stdio server for each request, or for each session, and never ends it fills the memory while it looks healthy: " +
 		"it is alive, its servers have a living parent and an open stdin, and nothing is ever adopted. " +
 		"supergateway before 4 does so in its default mode (streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
@@ -22,8 +22,7 @@ var spawnPerRequest = Rule{
 		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
 	},
 	Wrong: []string{
-		"many requests that are being answered at this moment: as many servers as there are open connections may be at work, so that then only those are safe that are older than ten minutes; the newest is always left out",
-		"requests that run for longer than that: reap takes an age",
+		"many requests that are being answered at this moment: as many servers as there are open connections may be at work, and nothing tells which, so that then none is safe; the newest is always left out",
 		"a gateway in stateful mode whose sessions are all in use: a warning, ended only on request",
 	},
 	Remedy: []string{
@@ -163,8 +162,8 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 			old = append(old, in)
 		}
 	}
-	// As many servers as there are open connections may be at work, and nothing tells which. Only
-	// age does: where a server is for one request, ten minutes are more than a client waits for.
+	// As many servers as there are open connections may be at work, and nothing tells which. Age makes
+	// it likely: where a server is for one request, ten minutes are more than most clients wait for.
 	excess := max(len(idle)-open, len(old))
 	if !m.perRequest {
 		excess = min(len(idle), len(copies)-open)
@@ -173,7 +172,10 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		return Finding{}, false
 	}
 	proved := m.proved
-	if proved > 0 && (!counted || open > 0) {
+	switch {
+	case open > 0 || t.marked(gateway, "listen"):
+		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
+	case proved > 0 && !counted:
 		proved = max(proved, sessionIdle)
 	}
 	idle = t.take(&spawnPerRequest, idle)
