@@ -199,10 +199,8 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	w.finish.Store(true) // from here on it says what it did, whatever happens
 	plan = plan.Told(scan.End(ctx, w.hold, plan.Groups(), o.grace.Duration))
 	plan = o.verify(ctx, w, plan, second)
-	err = o.print(w, plan, report.Deeds)
-	if plan.Summary.Instances > 0 {
-		err = errors.Join(err, report.PlanLog(log, plan, w.now()))
-	}
+	// The log first: whoever reads the result may have gone away, and that ends a program.
+	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
 	switch {
 	case err != nil:
 		return fmt.Errorf("the processes were ended, but it cannot be written down: %w", err)
