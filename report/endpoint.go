@@ -57,8 +57,11 @@ func (p *printer) endpointSummary(r *rules.EndpointReport) {
 		}
 	}
 	line := p.s.good.Render("All well.")
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		line = p.s.err.Render(fmt.Sprintf("%d of %s failed.", failed, rules.Count(len(r.Verdicts), "question")))
+	case unsure > 0:
+		line = p.s.good.Render("Nothing failed.")
 	}
 	if unsure > 0 {
 		line += fmt.Sprintf(" %d cannot be answered.", unsure)

@@ -139,9 +139,6 @@ func JudgeEndpoint(e *probe.Endpoint, taken time.Time) *EndpointReport {
 	if e.Unasked != "" {
 		j.out.Problems = append(j.out.Problems, e.Unasked)
 	}
-	if !e.Process.Found && e.Process.Why != "" {
-		j.out.Problems = append(j.out.Problems, "neither processes nor memory were measured: "+e.Process.Why)
-	}
 	return j.out
 }
 

@@ -16,7 +16,7 @@ var transports = map[string]string{
 // its command line does not say, or when it is stdio.
 func servingMode(rec Recognition, version string) string {
 	c := rec.Command
-	if rec.Role == RoleGateway && rec.Name == "supergateway" {
+	if canonical(c.Program) == "supergateway" {
 		return supergatewayServing(c, version)
 	}
 	if rec.Role != RoleGateway && rec.Role != RoleServer {
@@ -30,7 +30,7 @@ func servingMode(rec Recognition, version string) string {
 	}
 	switch {
 	case words != "":
-	case len(c.Args) > 0 && transports[fold(c.Args[0])] != "": // mcp-server-everything streamableHttp
+	case len(c.Args) > 0 && !strings.HasPrefix(c.Args[0], "-") && transports[fold(c.Args[0])] != "": // mcp-server-everything streamableHttp
 		words = transports[fold(c.Args[0])]
 	case rec.Name == "@playwright/mcp" && withFlag(c, "--port"):
 		words = "Streamable HTTP and HTTP+SSE"

@@ -1,0 +1,295 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/probe"
+)
+
+// Answers that endpoints give.
+var (
+	result   = probe.Answer{Status: 200, Result: true}
+	accepted = probe.Answer{Status: 202}
+	silence  = probe.Answer{Failed: "no answer within 15 s", Late: true}
+	refused  = probe.Answer{Status: 200, Error: true, Code: -32602, Text: "request before initialization was complete"}
+)
+
+func status(n int) probe.Answer { return probe.Answer{Status: n} }
+
+// facts are those of a healthy endpoint without sessions whose process was seen, changed by a test.
+func facts(change func(*probe.Endpoint)) *probe.Endpoint {
+	rss := int64(50 << 20)
+	e := &probe.Endpoint{
+		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25", Name: "x", Requests: 24,
+		Exchanges: []probe.Exchange{{Ask: probe.AskInitialize, Answer: result}, {Ask: probe.AskModern, Answer: status(400)}, {Ask: probe.AskWithout, Answer: result}, {Ask: probe.AskUnknown, Answer: result}},
+		Retention: probe.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20, Looks: []probe.Look{{When: probe.AtStart}, {When: probe.AtSessions}, {When: probe.AtOnce}, {When: probe.Settled, RSSBytes: rss}}},
+		Process:   probe.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
+	}
+	if change != nil {
+		change(e)
+	}
+	return e
+}
+
+// with answers a question.
+func with(e *probe.Endpoint, ask probe.Ask, a probe.Answer) {
+	i := slices.IndexFunc(e.Exchanges, func(x probe.Exchange) bool { return x.Ask == ask })
+	if i < 0 {
+		e.Exchanges = append(e.Exchanges, probe.Exchange{Ask: ask, Answer: a})
+		return
+	}
+	e.Exchanges[i].Answer = a
+}
+
+// sessions turns an endpoint into a healthy one with sessions.
+func sessions(e *probe.Endpoint) {
+	e.Session = true
+	with(e, probe.AskWithout, status(400))
+	with(e, probe.AskUnknown, status(404))
+	with(e, probe.AskWith, result)
+	with(e, probe.AskDelete, status(200))
+	with(e, probe.AskDeleted, status(404))
+	with(e, probe.AskDropped, result)
+	e.Retention.DroppedMS = 5000
+	e.Retention.Deletes, e.Retention.Deleted = 20, 20
+	e.Retention.Looks = append(e.Retention.Looks, probe.Look{When: probe.Cleared})
+}
+
+func legacy(e *probe.Endpoint) {
+	e.Transport, e.Exchanges, e.Retention.Request = probe.LegacySSE, nil, "GET"
+	with(e, probe.AskInitialize, status(404))
+	with(e, probe.AskStream, status(200))
+	with(e, probe.AskOverStream, result)
+	with(e, probe.AskClosed, status(404))
+	with(e, probe.AskStale, status(404))
+	with(e, probe.AskAgain, status(200))
+}
+
+func gatewayFlags(version string, flags ...string) func(*probe.Endpoint) {
+	return func(e *probe.Endpoint) {
+		e.Process.Listener.Args = append([]string{"node", "/x/node_modules/.bin/supergateway", "--stdio", "node s.mjs", "--outputTransport", "streamableHttp"}, flags...)
+		e.Process.Listener.Version = version
+	}
+}
+
+// left says that so many processes, each with one of its own, came with the sessions and stayed.
+func left(e *probe.Endpoint, when probe.When, n int) {
+	for i := range e.Retention.Looks {
+		if l := &e.Retention.Looks[i]; l.When == when {
+			l.Children, l.Processes, l.NewChildren, l.NewProcesses, l.SessionChildren, l.SessionProcesses = n, 2*n, n, 2*n, n, 2*n
+		}
+	}
+}
+
+func rounds(e *probe.Endpoint, first, second int64) {
+	const base = 100 << 20
+	e.Retention.Asked, e.Retention.Sent, e.Retention.Served = 2000, 2000, 2000
+	e.Retention.Rounds = []probe.Round{{Sessions: 800, BeforeBytes: base, AfterBytes: base + first<<20}, {Sessions: 800, BeforeBytes: base, AfterBytes: base + second<<20}}
+}
+
+func TestEndpointVerdicts(t *testing.T) {
+	both := func(all ...func(*probe.Endpoint)) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) {
+			for _, f := range all {
+				f(e)
+			}
+		}
+	}
+	says := func(ask probe.Ask, a probe.Answer) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { with(e, ask, a) }
+	}
+	stays := func(when probe.When, n int) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { left(e, when, n) }
+	}
+	grows := func(first, second int64) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { rounds(e, first, second) }
+	}
+	for name, c := range map[string]struct {
+		change  func(*probe.Endpoint)
+		topic   rules.Topic
+		want    rules.EndpointOutcome
+		words   string // in the answer
+		finding string // severity and rule; "" for none
+	}{
+		"healthy":        {nil, rules.TopicTransport, rules.OK, "2025-11-25", ""},
+		"both revisions": {func(e *probe.Endpoint) { e.Modern = true }, rules.TopicTransport, rules.OK, "2026-07-28 beside", ""},
+		"new revision only": {func(e *probe.Endpoint) {
+			e.Transport, e.Modern = probe.Stateless, true
+			with(e, probe.AskInitialize, status(400))
+		}, rules.TopicTransport, rules.OK, "alone", ""},
+		"new and broken": {func(e *probe.Endpoint) { e.Transport = probe.Stateless; with(e, probe.AskModern, status(500)) }, rules.TopicTransport, rules.Failed, "500", ""},
+		"no session":     {nil, rules.TopicSession, rules.Note, "no", ""},
+		"session":        {sessions, rules.TopicSession, rules.Note, "yes", "info session-retention"},
+
+		"served without":           {nil, rules.TopicWithout, rules.OK, "needs none", ""},
+		"served without, sessions": {both(sessions, says(probe.AskWithout, result)), rules.TopicWithout, rules.Note, "though", "info session-retention"},
+		"refused without":          {sessions, rules.TopicWithout, rules.OK, "400", "info session-retention"},
+		"refused and no session":   {says(probe.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", ""},
+		"silent without":           {both(sessions, says(probe.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "info session-retention"},
+		"not served with":          {both(sessions, says(probe.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "info session-retention"},
+
+		"unknown, stateless":     {nil, rules.TopicUnknown, rules.OK, "does not look", ""},
+		"unknown, stateless 400": {says(probe.AskUnknown, status(400)), rules.TopicUnknown, rules.Note, "400", ""},
+		"unknown 404":            {sessions, rules.TopicUnknown, rules.OK, "initialize again", "info session-retention"},
+		"unknown 400":            {both(sessions, says(probe.AskUnknown, status(400))), rules.TopicUnknown, rules.Failed, "instead of 404", "error session-retention"},
+		"unknown 500":            {both(sessions, says(probe.AskUnknown, status(500))), rules.TopicUnknown, rules.Failed, "500", "error session-retention"},
+		"unknown 202":            {both(sessions, says(probe.AskUnknown, accepted)), rules.TopicUnknown, rules.Failed, "202", "error session-retention"},
+		"unknown fails later":    {both(sessions, says(probe.AskUnknown, refused)), rules.TopicUnknown, rules.Failed, "before initialization", "error session-retention"},
+		"unknown served":         {both(sessions, says(probe.AskUnknown, result)), rules.TopicUnknown, rules.OK, "insist", "info session-retention"},
+		"unknown silent":         {both(sessions, says(probe.AskUnknown, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
+		"unknown forbidden":      {both(sessions, says(probe.AskUnknown, status(429))), rules.TopicUnknown, rules.Unsure, "429", "info session-retention"},
+
+		"deleted":         {sessions, rules.TopicDelete, rules.OK, "404", "info session-retention"},
+		"405":             {both(sessions, says(probe.AskDelete, status(405)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Note, "allows", "info session-retention"},
+		"ignored":         {both(sessions, says(probe.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
+		"no such method":  {both(sessions, says(probe.AskDelete, status(404)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
+		"dropped, kept":   {sessions, rules.TopicDropped, rules.Note, "5 s later", "info session-retention"},
+		"dropped, gone":   {both(sessions, says(probe.AskDropped, status(404))), rules.TopicDropped, rules.OK, "404", ""},
+		"dropped, silent": {both(sessions, says(probe.AskDropped, silence)), rules.TopicDropped, rules.Unsure, "no answer", ""},
+
+		"limit": {both(sessions, func(e *probe.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Served = &a, 7 }), rules.TopicLimit, rules.Note, "7 of 20", "info session-retention"},
+		"fails": {func(e *probe.Endpoint) { a := status(500); e.Retention.Refused, e.Retention.Served = &a, 7 }, rules.TopicLimit, rules.Failed, "500", ""},
+
+		"no process left":     {nil, rules.TopicProcesses, rules.OK, "20 requests left none", ""},
+		"one for each":        {stays(probe.Settled, 20), rules.TopicProcesses, rules.Failed, "20 requests left 20 processes (40 with their own)", "error spawn-per-request"},
+		"a pool":              {stays(probe.Settled, 4), rules.TopicProcesses, rules.Unsure, "too few", ""},
+		"one request":         {func(e *probe.Endpoint) { e.Retention.Served = 1; left(e, probe.Settled, 1) }, rules.TopicProcesses, rules.Unsure, "too few", ""},
+		"deleted, gone":       {both(sessions, stays(probe.Settled, 20)), rules.TopicProcesses, rules.Note, "DELETE ended them", "info session-retention"},
+		"deleted, stay":       {both(sessions, stays(probe.Settled, 20), stays(probe.Cleared, 20)), rules.TopicProcesses, rules.Failed, "deleted, and left", "error spawn-per-request"},
+		"not deletable":       {both(sessions, stays(probe.Settled, 20), func(e *probe.Endpoint) { e.Retention.Looks = e.Retention.Looks[:4] }), rules.TopicProcesses, rules.Note, "at least", "info session-retention"},
+		"gateway for ever":    {both(sessions, stays(probe.Settled, 20), gatewayFlags("3.4.3", "--stateful")), rules.TopicProcesses, rules.Failed, "--sessionTimeout is missing", "error spawn-per-request"},
+		"gateway timed":       {both(sessions, stays(probe.Settled, 20), gatewayFlags("3.4.3", "--stateful", "--sessionTimeout", "60000")), rules.TopicProcesses, rules.Note, "DELETE", ""},
+		"gateway 4":           {both(sessions, stays(probe.Settled, 20), gatewayFlags("4.0.0", "--stateful")), rules.TopicProcesses, rules.Note, "DELETE", "info session-retention"},
+		"elsewhere":           {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicProcesses, rules.Unsure, "not run on this machine", ""},
+		"behind docker-proxy": {both(stays(probe.Settled, 20), func(e *probe.Endpoint) { e.Process.Listener.Name = "docker-proxy" }), rules.TopicProcesses, rules.Unsure, "passes on", ""},
+		"it ended":            {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicProcesses, rules.Failed, "itself", ""},
+		"nothing opened":      {func(e *probe.Endpoint) { e.Retention = probe.Retention{Looks: e.Retention.Looks} }, rules.TopicProcesses, rules.Unsure, "--sessions 20", ""},
+		"time over":           {func(e *probe.Endpoint) { e.Retention.Looks = e.Retention.Looks[:2] }, rules.TopicProcesses, rules.Unsure, "time was over", ""},
+
+		"memory, few":              {nil, rules.TopicMemory, rules.Unsure, "--sessions 2000", ""},
+		"memory, level":            {grows(18, 2), rules.TopicMemory, rules.OK, "noise", ""},
+		"memory, falls":            {grows(21, -10), rules.TopicMemory, rules.OK, "noise", ""},
+		"memory, 7 KB":             {grows(9, 5), rules.TopicMemory, rules.OK, "noise", ""},
+		"memory, 23 KB":            {grows(29, 18), rules.TopicMemory, rules.Unsure, "no proof", ""},
+		"memory, slows down":       {grows(200, 60), rules.TopicMemory, rules.Unsure, "no proof", ""},
+		"memory, heavy":            {grows(160, 150), rules.TopicMemory, rules.Failed, "for each", "error session-retention"},
+		"memory, of sessions":      {both(sessions, grows(13, 12)), rules.TopicMemory, rules.Failed, "+13.0 MB, then +12.0 MB", "error session-retention"},
+		"memory, sessions level":   {both(sessions, grows(13, 4)), rules.TopicMemory, rules.OK, "noise", "info session-retention"},
+		"memory, sessions let go":  {both(sessions, grows(13, 12), says(probe.AskDropped, status(404))), rules.TopicMemory, rules.Unsure, "no proof", ""},
+		"memory, elsewhere":        {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicMemory, rules.Unsure, "machine", ""},
+		"memory, refused":          {both(sessions, func(e *probe.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Asked = &a, 2000 }), rules.TopicMemory, rules.Unsure, "refused before", "info session-retention"},
+		"memory, rounds cut short": {func(e *probe.Endpoint) { e.Retention.Asked = 2000 }, rules.TopicMemory, rules.Unsure, "not finished", ""},
+
+		"old transport":         {legacy, rules.TopicTransport, rules.Failed, "deprecated", "warning sse-transport"},
+		"old, told":             {legacy, rules.TopicClosed, rules.OK, "is told", "warning sse-transport"},
+		"old, trap":             {both(legacy, says(probe.AskStale, accepted)), rules.TopicStale, rules.Failed, "nobody answers", "error sse-transport"},
+		"old, silent":           {both(legacy, says(probe.AskClosed, silence)), rules.TopicClosed, rules.Failed, "in vain", "error sse-transport"},
+		"old, one client alone": {both(legacy, says(probe.AskAgain, status(500))), rules.TopicAgain, rules.Failed, "500", "error sse-transport"},
+		"old, bears another":    {legacy, rules.TopicAgain, rules.OK, "yes", "warning sse-transport"},
+		"old, no initialize":    {both(legacy, says(probe.AskOverStream, silence)), rules.TopicTransport, rules.Failed, "no answer", "warning sse-transport"},
+	} {
+		r := rules.JudgeEndpoint(facts(c.change), time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
+		i := slices.IndexFunc(r.Verdicts, func(v rules.EndpointVerdict) bool { return v.Topic == c.topic })
+		if i < 0 {
+			t.Errorf("%s: there is no row %s in %+v", name, c.topic, r.Verdicts)
+			continue
+		}
+		if v := r.Verdicts[i]; v.Verdict != c.want || !strings.Contains(v.Answer, c.words) {
+			t.Errorf("%s: %s: %s, not %s and %q", name, v.Verdict, v.Answer, c.want, c.words)
+		}
+		worst := ""
+		if len(r.Findings) > 0 {
+			worst = string(r.Findings[0].Severity) + " " + r.Findings[0].Rule
+		}
+		if worst != c.finding {
+			t.Errorf("%s: the worst finding is %q, not %q", name, worst, c.finding)
+		}
+		checkEndpoint(t, name, r)
+	}
+}
+
+// checkEndpoint holds what is true of every report on an endpoint.
+func checkEndpoint(t *testing.T, name string, r *rules.EndpointReport) {
+	t.Helper()
+	if r.Restart == "" || r.Growth == "" || r.Schema != 1 || r.Kind != "mcpdoctor.probe" {
+		t.Errorf("%s: %+v", name, r)
+	}
+	topics := map[rules.Topic]bool{}
+	for _, v := range r.Verdicts {
+		if topics[v.Topic] || v.Answer == "" || v.Question == "" {
+			t.Errorf("%s: row %+v", name, v)
+		}
+		topics[v.Topic] = true
+	}
+	for _, f := range r.Findings {
+		rule := rules.Lookup(f.Rule)
+		if rule == nil || f.Title == "" || len(f.Evidence) == 0 || len(f.Reap.Safe)+len(f.Reap.OnRequest) > 0 {
+			t.Errorf("%s: finding %+v", name, f)
+			continue
+		}
+		for _, text := range append([]string{f.Remedy.Summary}, f.Remedy.Steps...) {
+			if !slices.Contains(rule.Remedy, text) {
+				t.Errorf("%s: %q is no remedy of %s", name, text, f.Rule)
+			}
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil || strings.Contains(string(text), ":null") {
+		t.Errorf("%s: %v %s", name, err, text)
+	}
+}
+
+// Only a bad answer is a failure: what was not asked or cannot be seen is none.
+func TestEndpointFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*probe.Endpoint)
+		want   bool
+	}{
+		"healthy": {nil, false}, "sessions": {sessions, false}, "nothing seen": {func(e *probe.Endpoint) { e.Process = probe.Process{} }, false},
+		"old": {legacy, true}, "leaks": {func(e *probe.Endpoint) { left(e, probe.Settled, 20) }, true},
+	} {
+		if got := rules.JudgeEndpoint(facts(c.change), time.Time{}).Fails(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What a command line says about how a server is reached.
+func TestServingMode(t *testing.T) {
+	for line, want := range map[string]string{
+		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp":                                    "Streamable HTTP, stateless: a server for each request",
+		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp --stateful":                         "Streamable HTTP, stateful: a server for each session, without --sessionTimeout",
+		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp --stateful --sessionTimeout 600000": "Streamable HTTP, stateful: a server for each session, ended when it is idle for 10 min",
+		"node /x/node_modules/.bin/supergateway --stdio x":                                                                     "HTTP+SSE, deprecated, one server for all clients",
+		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport ws":                                                "WebSocket, one server for all clients",
+		"node /x/node_modules/.bin/supergateway --sse http://x/sse":                                                            "",
+		"node /x/node_modules/.bin/supergateway":                                                                               "",
+		"node /x/node_modules/.bin/mcp-server-everything streamableHttp":                                                       "Streamable HTTP",
+		"node /x/node_modules/.bin/mcp-server-everything sse":                                                                  "HTTP+SSE, deprecated",
+		"node /x/node_modules/.bin/mcp-server-everything stdio":                                                                "",
+		"node /x/node_modules/.bin/mcp-server-everything":                                                                      "",
+		"python -m mcp_server_x --transport streamable-http --stateless":                                                       "Streamable HTTP, stateless",
+		"python -m mcp_server_x --transport=sse":                                                                               "HTTP+SSE, deprecated",
+	} {
+		s := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Host: scan.Host{OS: "linux"}, Processes: []scan.Process{
+			{PID: 1, Args: []string{"/sbin/init"}}, {PID: 20, PPID: 1, Start: 5, Args: strings.Fields(line)},
+		}}
+		r := rules.Recognise(s).Judge(rules.Options{})
+		got := []string{}
+		for _, o := range r.Gateways {
+			got = append(got, o.Mode)
+		}
+		for _, o := range r.Servers {
+			got = append(got, o.Mode)
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q, not %q", line, got, want)
+		}
+	}
+}
