@@ -49,8 +49,13 @@ func CheckText(w io.Writer, c *rules.Check, o Options) error {
 	}
 	p.table(t)
 	for i, r := range c.Rows {
-		if r.Verdict == rules.CheckFailed {
-			p.checkRow(r, c.Rows[:i])
+		switch r.Verdict {
+		case rules.CheckFailed:
+			p.failedRow(r, c.Rows[:i])
+		case rules.CheckUnknown:
+			p.line("")
+			p.line(p.s.warn.Render("CANNOT TELL") + " " + p.s.bold.Render(r.Question+"?"))
+			p.wrapped("why", r.Answer)
 		}
 	}
 	if len(c.Problems) > 0 {
@@ -125,9 +130,9 @@ func size(n *int64) string {
 	return rules.Bytes(*n)
 }
 
-// checkRow writes a question that failed: why, who stayed, and what to change. What was said of an
+// failedRow writes a question that failed: why, who stayed, and what to change. What was said of an
 // earlier one already is not said again.
-func (p *printer) checkRow(r rules.CheckRow, before []rules.CheckRow) {
+func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
 	p.line("")
 	p.line(p.s.err.Render("FAILED") + " " + p.s.bold.Render(r.Question+"?"))
 	for i, s := range r.Because {

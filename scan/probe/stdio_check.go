@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -128,7 +129,7 @@ func (c *checker) try(ctx context.Context, way Way) (End, error) {
 	}
 	if way == CloseStdin {
 		c.atRest(ctx, s, tree)
-		c.out.Noise, _, _ = r.wires.said()
+		c.out.Noise, _ = r.wires.said()
 	}
 	end := End{Before: values(tree)}
 	if err := r.act(way, top); err != nil {
@@ -204,7 +205,7 @@ func (c *checker) leftover(p *scan.Process, before []scan.Process, since sample)
 		}
 	}
 	if d := c.o.Now().Sub(since.at).Seconds(); d > 0 && since.cpu != nil && p.CPUSeconds != nil {
-		l.CPU = max(0, 100*(*p.CPUSeconds-*since.cpu)/d)
+		l.CPU = max(0, math.Round(100*(*p.CPUSeconds-*since.cpu)/d))
 	}
 	return l
 }

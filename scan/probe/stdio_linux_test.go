@@ -300,6 +300,7 @@ func TestCheckFailures(t *testing.T) {
 		{[]string{script}, Failure{Kind: NoProgram}},
 		{[]string{self, "exits"}, Failure{Kind: ExitedEarly, Status: "exit status 3", Stderr: "Error: no API key"}},
 		{[]string{"true"}, Failure{Kind: ExitedEarly, Status: "exit status 0"}},
+		{[]string{"cat"}, Failure{Kind: NoServer}},
 		{[]string{self, "mute"}, Failure{Kind: NeverAnswered}},
 		{[]string{self, "prints"}, Failure{Kind: NoServer, Stdout: "usage: prints [flags]"}},
 		{[]string{self, "closes"}, Failure{Kind: NoServer}},

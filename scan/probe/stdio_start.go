@@ -151,7 +151,7 @@ func (r *run) listTools(ctx context.Context) error {
 func (r *run) failure(ctx context.Context, err error) error {
 	f := &Failure{Kind: NoServer, Cause: err, Waited: r.c.o.Startup}
 	var answered *jsonrpc.Error
-	if errors.As(err, &answered) {
+	if errors.As(err, &answered) && !r.wires.echoes() {
 		f.Kind = RefusedHandshake
 	}
 	// When it closes its stdout it is mostly about to end; then that is the reason.
@@ -162,13 +162,13 @@ func (r *run) failure(ctx context.Context, err error) error {
 	case <-r.exited:
 	case <-late.C:
 	}
-	noise, stderr, eof := r.wires.said()
+	noise, stderr := r.wires.said()
 	f.Stderr, f.Stdout = stderr, noise.First
 	select {
 	case <-r.exited:
 		f.Kind, f.Cause, f.Status = ExitedEarly, nil, r.cmd.ProcessState.String()
 	default:
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Kind != RefusedHandshake && noise.Lines == 0 && !eof {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Kind != RefusedHandshake && r.wires.answers() {
 			f.Kind, f.Cause = NeverAnswered, nil
 		}
 	}

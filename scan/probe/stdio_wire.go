@@ -22,6 +22,7 @@ type wires struct {
 	noise Noise
 	tail  []byte // of stderr
 	eof   bool   // stdout was closed by the server
+	echo  bool   // it wrote a request that only clients make: ours, most likely
 }
 
 const (
@@ -78,6 +79,7 @@ func (w *wires) readStdout(messages *io.PipeWriter) {
 		switch trimmed := bytes.TrimSpace(line); {
 		case len(trimmed) == 0:
 		case isMessage(trimmed):
+			w.noteEcho(trimmed)
 			_, _ = messages.Write(append(trimmed, '\n')) // nobody reads any more after the handshake
 		default:
 			w.mu.Lock()
@@ -121,6 +123,16 @@ func isMessage(line []byte) bool {
 	return line[0] == '{' && json.Unmarshal(line, &m) == nil && m.Version == "2.0"
 }
 
+// noteEcho sees who writes back what it is given, as cat does.
+func (w *wires) noteEcho(line []byte) {
+	var m struct{ Method string }
+	if json.Unmarshal(line, &m) == nil && (m.Method == "initialize" || m.Method == "server/discover") {
+		w.mu.Lock()
+		w.echo = true
+		w.mu.Unlock()
+	}
+}
+
 func (w *wires) readStderr() {
 	buf := make([]byte, 4<<10)
 	for {
@@ -137,12 +149,25 @@ func (w *wires) readStderr() {
 	}
 }
 
-// said returns what the server wrote that was no message, the line of its stderr that tells most, and
-// whether it has closed its stdout.
-func (w *wires) said() (noise Noise, stderr string, eof bool) {
+// said returns what the server wrote that was no message, and the line of its stderr that tells most.
+func (w *wires) said() (noise Noise, stderr string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.noise, telling(string(w.tail)), w.eof
+	return w.noise, telling(string(w.tail))
+}
+
+// echoes tells that it writes back what it is given.
+func (w *wires) echoes() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.echo
+}
+
+// answers tells that what comes out of stdout is, or could still be, that of a server.
+func (w *wires) answers() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.eof && !w.echo && w.noise.Lines == 0
 }
 
 // telling returns the last line that names an error, else the last line. Node writes its version
