@@ -29,8 +29,12 @@ func main() {
 }
 
 func run(dir string) error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("the guards of package scan run on Linux, and this is %s", runtime.GOOS)
+	}
 	// Each guard must pass as long as its check is there.
-	if err := passing(); err != nil {
+	skipped, err := passing()
+	if err != nil {
 		return err
 	}
 	var (
@@ -40,6 +44,10 @@ func run(dir string) error {
 		turns   = make(chan struct{}, runtime.NumCPU())
 	)
 	for i, c := range checks {
+		if skipped[c.guard] {
+			fmt.Printf("NOT TESTED  %s: the guard is skipped here, most likely for want of root\n", c)
+			continue
+		}
 		group.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
@@ -58,44 +66,48 @@ func run(dir string) error {
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d checks are not guarded", wrong, len(checks))
 	}
-	fmt.Printf("all %d checks are guarded\n", len(checks))
+	fmt.Println("each check that was taken out is guarded")
 	return nil
 }
 
 // check is one safety check in the source, and the test that fails without it.
 type check struct {
 	law   int
-	file  string
 	what  string
-	guard string
+	guard string // a test of the package that the first edit is in
 	edits []edit
 }
 
 // edit replaces a snippet, which has to be in the file exactly once.
-type edit struct{ old, new string }
+type edit struct{ file, old, new string }
 
 func (c check) String() string {
-	return fmt.Sprintf("law %d  %s: %s  (%s)", c.law, c.file, c.what, c.guard)
+	return fmt.Sprintf("law %d  %s: %s  (%s)", c.law, c.edits[0].file, c.what, c.guard)
 }
+
+func (c check) dir() string { return filepath.Dir(c.edits[0].file) }
 
 // takeOut runs the guard without the check.
 func (c check) takeOut(dir string) error {
-	text, err := os.ReadFile(c.file)
-	if err != nil {
-		return err
-	}
-	source := string(text)
+	changed := map[string]string{}
 	for _, e := range c.edits {
-		if n := strings.Count(source, e.old); n != 1 {
-			return fmt.Errorf("the snippet is in the file %d times, want once: bring the list up to date\n       %s", n, e.old)
+		if changed[e.file] == "" {
+			text, err := os.ReadFile(e.file)
+			if err != nil {
+				return err
+			}
+			changed[e.file] = string(text)
 		}
-		source = strings.Replace(source, e.old, e.new, 1)
+		if n := strings.Count(changed[e.file], e.old); n != 1 {
+			return fmt.Errorf("the snippet is in %s %d times, want once: bring the list up to date\n       %s", e.file, n, e.old)
+		}
+		changed[e.file] = strings.Replace(changed[e.file], e.old, e.new, 1)
 	}
-	overlay, err := write(dir, c.file, source)
+	overlay, err := write(dir, changed)
 	if err != nil {
 		return err
 	}
-	out, err := test(c.file, c.guard, "-overlay", overlay)
+	out, err := test(c.dir(), c.guard, "-overlay", overlay)
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s passes without the check", c.guard)
@@ -107,51 +119,57 @@ func (c check) takeOut(dir string) error {
 	return nil
 }
 
-// write puts the changed source and the overlay that names it into dir.
-func write(dir, file, source string) (overlay string, err error) {
+// write puts the changed sources, and the overlay that names them, into dir.
+func write(dir string, sources map[string]string) (overlay string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	changed := filepath.Join(dir, filepath.Base(file))
-	original, err := filepath.Abs(file)
-	if err != nil {
-		return "", err
+	replace := map[string]string{}
+	for file, source := range sources {
+		original, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[original] = filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(replace[original], []byte(source), 0o600); err != nil {
+			return "", err
+		}
 	}
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
 	overlay = filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, []byte(source), 0o600); err != nil {
-		return "", err
-	}
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// passing runs all guards on the sources as they are.
-func passing() error {
-	guards, of := map[string][]string{}, map[string]string{}
+// passing runs all guards on the sources as they are, and returns those that are skipped here.
+func passing() (skipped map[string]bool, err error) {
+	guards := map[string][]string{}
 	for _, c := range checks {
-		dir := filepath.Dir(c.file)
-		guards[dir], of[dir] = append(guards[dir], c.guard), c.file
+		guards[c.dir()] = append(guards[c.dir()], c.guard)
 	}
+	skipped = map[string]bool{}
 	for dir, names := range guards {
-		out, err := test(of[dir], strings.Join(names, "|"), "-v")
+		out, err := test(dir, strings.Join(names, "|"), "-v")
 		if err != nil {
-			return fmt.Errorf("with all checks in place:\n%s", out)
+			return nil, fmt.Errorf("with all checks in place:\n%s", out)
 		}
 		for _, name := range names {
-			if !strings.Contains(out, "--- PASS: "+name+" ") {
-				return fmt.Errorf("%s has no test %s that is run here", dir, name)
+			switch {
+			case strings.Contains(out, "--- SKIP: "+name+" "), strings.Contains(out, "--- SKIP: "+name+"/"):
+				skipped[name] = true
+			case !strings.Contains(out, "--- PASS: "+name+" "):
+				return nil, fmt.Errorf("%s has no test %s", dir, name)
 			}
 		}
 	}
-	return nil
+	return skipped, nil
 }
 
-// test runs tests of the package that a file belongs to.
-func test(file, names string, more ...string) (string, error) {
+// test runs tests of one package.
+func test(dir, names string, more ...string) (string, error) {
 	args := append([]string{"test", "-count=1", "-vet=off", "-timeout=2m", "-run", "^(" + names + ")$"}, more...)
-	out, err := exec.Command("go", append(args, "./"+filepath.Dir(file))...).CombinedOutput()
+	out, err := exec.Command("go", append(args, "./"+dir)...).CombinedOutput()
 	return string(out), err
 }
