@@ -39,7 +39,7 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*scan.
 	if !closely.holders {
 		brief = seen.Brief()
 	}
-	m.examine(s, seen.Look(), brief, false)
+	m.examine(s, seen.Look(), brief)
 	for pid := range seen.Packages() {
 		if p := m.tasks[pid]; p != nil {
 			row(s, pid).Version = p.version
@@ -53,9 +53,13 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*scan.
 	}
 	m.pause()
 	m.holders(s, doubts.Holders)
-	if len(closely.weigh) > 0 {
-		m.examine(s, closely.weigh, nil, true)
+	for _, pid := range closely.weigh {
+		if r, p := m.seen(s, pid); r != nil {
+			half := p.rss / 2
+			r.PSSBytes = &half
+		}
 	}
+	m.looks, m.last = m.looks+1, seen
 	return s, seen, nil
 }
 
@@ -133,7 +137,7 @@ func (m *machine) seen(s *scan.Snapshot, pid int) (*scan.Process, *task) {
 func (m *machine) readable(p *task) bool { return m.eyes.uid == 0 || m.eyes.uid == p.uid }
 
 // examine is [scan.Examine].
-func (m *machine) examine(s *scan.Snapshot, pids, brief []int, pss bool) {
+func (m *machine) examine(s *scan.Snapshot, pids, brief []int) {
 	var rows []*scan.Process
 	for _, pid := range pids {
 		r, p := m.seen(s, pid)
@@ -143,10 +147,6 @@ func (m *machine) examine(s *scan.Snapshot, pids, brief []int, pss bool) {
 		rows = append(rows, r)
 		top := !slices.Contains(pids, r.PPID) || r.PPID == 1 || m.tasks[r.PPID].kernelNamed("systemd")
 		m.inspect(r, p, top, slices.Contains(brief, pid))
-		if pss {
-			half := p.rss / 2
-			r.PSSBytes = &half
-		}
 		if m.eyes.lies != nil {
 			m.eyes.lies(r)
 		}

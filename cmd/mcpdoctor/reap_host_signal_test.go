@@ -57,7 +57,7 @@ func (m *machine) send(p *task, signal string) error {
 	m.told("%s reaches %v", signal, p)
 	m.signals = append(m.signals, sent{m.present, p, signal, wrong})
 	if wrong != "" {
-		m.t.Errorf("%s was sent to %v: %s", signal, p, wrong)
+		m.mistakes = append(m.mistakes, fmt.Sprintf("%s was sent to %v: %s", signal, p, wrong))
 	}
 	if m.blame = reaper; p.needed() != "" {
 		m.blame = consented

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
+	"mcpdoctor/rules"
 	"mcpdoctor/scan"
 )
 
@@ -16,7 +16,6 @@ import (
 // whose clock stands still while the command works and leaps while it waits.
 type machine struct {
 	mu sync.Mutex
-	t  testing.TB
 
 	// The boot clock counts from 0, also while the machine is suspended (CLOCK_BOOTTIME). It stands at
 	// present, up to which all has happened, and follows the bubble's clock once live was called.
@@ -37,14 +36,17 @@ type machine struct {
 	taken int // a PID that the next process is given; 0 for none
 
 	eyes    eyes
-	host    scan.Host // what is the same in every look
-	blame   blame     // for what happens now
+	looks   int
+	last    *rules.Recognised // what the last look saw
+	host    scan.Host         // what is the same in every look
+	blame   blame             // for what happens now
 	signals []sent
 	history []string
 
 	// forbids says why a signal is a mistake; "" when it is none. The usual one forbids to signal who is
 	// needed.
-	forbids func(*task, string) string
+	forbids  func(*task, string) string
+	mistakes []string // what was done that must not be
 }
 
 // blame tells whether what happens is the doing of who is tested.
@@ -75,8 +77,8 @@ type sent struct {
 var wallAtBoot = time.Date(2026, 8, 20, 6, 0, 0, 0, time.UTC)
 
 // newMachine boots a machine.
-func newMachine(t testing.TB) *machine {
-	m := &machine{t: t, tasks: map[int]*task{}, next: 1, most: 1 << 22, host: scan.Host{OS: "linux", Name: "bench", MemoryTotalBytes: 16 << 30}}
+func newMachine() *machine {
+	m := &machine{tasks: map[int]*task{}, next: 1, most: 1 << 22, host: scan.Host{OS: "linux", Name: "bench", MemoryTotalBytes: 16 << 30}}
 	m.forbids = func(to *task, _ string) string { return to.needed() }
 	m.eyes = eyes{uid: 1000, systemd: true, answers: true}
 	m.init = m.start(nil, "/sbin/init")
@@ -346,7 +348,7 @@ func (m *machine) end(p *task, why string) {
 	m.told("%d ends: %s", p.pid, why)
 	if m.blame == reaper {
 		if need := p.needed(); need != "" {
-			m.t.Errorf("%v ended because another was signalled, though it is needed: %s", p, need)
+			m.mistakes = append(m.mistakes, fmt.Sprintf("%v ended because another was signalled, though it is needed: %s", p, need))
 		}
 	}
 	p.ended = true

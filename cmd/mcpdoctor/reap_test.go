@@ -15,6 +15,7 @@ import (
 // the orphans may ever be signalled.
 type bench struct {
 	*machine
+	t                 testing.TB
 	user, shell, cron *task
 	client, server    *task
 	person            bool
@@ -25,7 +26,7 @@ type bench struct {
 const node = "node /srv/mcp/node_modules/.bin/mcp-server-everything"
 
 func newBench(t testing.TB) *bench {
-	b := &bench{machine: newMachine(t)}
+	b := &bench{t: t, machine: newMachine()}
 	b.user = b.start(b.init, "/usr/lib/systemd/systemd --user")
 	b.user.uid, b.user.subreaper, b.user.name, b.user.cgroup = 1000, true, "systemd", "/user.slice/user-1000.slice/user@1000.service/init.scope"
 	b.shell = b.start(b.user, "-bash")
@@ -82,6 +83,9 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 	}
 	b.machine.run()
 	code := run(ctx, append([]string{"reap"}, args...), w)
+	for _, mistake := range b.mistakes {
+		b.t.Error(mistake)
+	}
 	return result{code, out.String(), err.String()}
 }
 

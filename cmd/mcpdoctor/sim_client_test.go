@@ -1,0 +1,315 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"mcpdoctor/scan"
+)
+
+var errNotPermitted = errors.New("operation not permitted")
+
+// story lets something begin now, of which most will happen later.
+func (s *planet) story() {
+	switch n := s.IntN(20); {
+	case n < 9:
+		s.storyClient()
+	case n < 11:
+		s.storyOneShot()
+	case n < 14:
+		s.storyDaemon()
+	case n < 17:
+		s.storyGateway()
+	case n < 18:
+		s.storyReuse()
+	default:
+		s.storyBystanders()
+	}
+}
+
+// open is a client and what it has started.
+type open struct {
+	client  *task
+	how     manner
+	servers []*unit
+	shell   *task // nil when it has no terminal
+}
+
+// storyClient is the life of one client.
+func (s *planet) storyClient() {
+	o := s.startClient(s.account())
+	s.set(o)
+	for range s.IntN(3) {
+		s.at(s.moment(s.present), func() { s.turn(o) })
+	}
+	if s.chance(65) {
+		s.at(s.moment(s.present), func() { s.leave(o) })
+	}
+}
+
+func (s *planet) startClient(a *account) *open {
+	o := &open{how: manner{kind: oneOf(s, scan.StdinPipe, scan.StdinSocket), own: s.chance(30), leaky: s.chance(12), moved: s.chance(12)}}
+	sh := a.shells[s.IntN(len(a.shells))]
+	if sh.ended {
+		sh = s.logInShell(a, "/user.slice/")
+		a.shells = append(a.shells, sh)
+	}
+	switch s.IntN(10) {
+	case 0, 1, 2, 3:
+		o.client, o.shell = s.start(sh, oneOf(s, "claude", "claude --resume", "opencode", "codex")), sh
+	case 4, 5:
+		o.client, o.shell = s.start(sh, oneOf(s, "python my_agent.py", "node agent.js", "/opt/agents/robot --watch")), sh
+	case 6:
+		o.client = s.start(a.manager, oneOf(s, "/opt/Cursor/cursor", "/usr/share/code/code", "/opt/claude-desktop/claude-desktop"))
+		o.client.own()
+		o.client.uid = a.uid
+	case 7: // without a person in front of it
+		o.client, o.shell = s.start(sh, "claude -p 'tidy up' --output-format stream-json"), sh
+		o.client.tty = "-"
+	case 8:
+		o.client = s.start(a.manager, "/opt/hermes/venv/bin/python -m hermes_cli.main gateway run")
+		o.client.own()
+		o.client.uid = a.uid
+	default: // an unknown program that adopts what its servers leave behind
+		o.client = s.start(a.manager, "/opt/agents/keeper --all")
+		o.client.own()
+		o.client.uid, o.client.subreaper = a.uid, true
+	}
+	o.client.neglects = s.chance(8)
+	o.client.purposes = []*purpose{{what: "a person uses it"}}
+	o.client.term = 0
+	return o
+}
+
+// set starts a set of servers.
+func (s *planet) set(o *open) {
+	o.servers = nil
+	for range 1 + s.IntN(4) {
+		s.another(o)
+	}
+}
+
+// another starts one more server.
+func (s *planet) another(o *open) {
+	session := &purpose{what: "its client talks to it", of: o.client}
+	o.servers = append(o.servers, s.server(o.client, o.how, o.servers, session))
+}
+
+// turn is something that a client does in its life.
+func (s *planet) turn(o *open) {
+	if o.client.ended {
+		return
+	}
+	servers := o.servers
+	switch s.IntN(8) {
+	case 0: // it starts all again, and ends the old ones
+		s.close(o.client, servers, true)
+		s.set(o)
+	case 1: // it starts all again, and forgets the old ones
+		s.set(o)
+		for _, u := range servers {
+			u.session.over = u.session.of == o.client
+		}
+	case 2: // another conversation, which uses servers of its own
+		s.set(o)
+	case 3: // it closes stdin, and believes that this is enough
+		s.close(o.client, servers, false)
+	case 4: // one server crashes, and is started again
+		if u := servers[s.IntN(len(servers))]; !u.main.ended {
+			s.end(u.main, "crashed")
+			s.another(o)
+		}
+	case 5: // a server's launcher alone is killed
+		s.end(servers[s.IntN(len(servers))].tasks[0], "killed by hand")
+	case 6: // a helper of the client gets all descriptors, and goes on with the work
+		w := s.start(o.client, "python worker.py")
+		w.purposes = []*purpose{{what: "it works for a client", over: s.chance(40)}}
+		for _, u := range servers {
+			if !w.purposes[0].over && !u.session.over {
+				u.session.of = w
+			}
+			if in, out := u.tasks[0].stdin.wire, u.tasks[0].stdout.wire; in != nil && out != nil {
+				w.hold(in)
+				w.hear(out)
+			}
+		}
+	case 7: // it runs a command that asks a server once
+		s.ask(o.client)
+	}
+}
+
+// close is how an SDK ends servers: it closes their stdin, waits two seconds, terminates the process
+// that it started, waits again, and kills.
+func (s *planet) close(client *task, servers []*unit, kill bool) {
+	for _, u := range servers {
+		top := u.tasks[0]
+		if w := top.stdin.wire; w != nil {
+			client.let(w)
+		}
+		if out := top.stdout.wire; out != nil && s.chance(50) {
+			client.let(out)
+		}
+		s.after(4*time.Second, func() { u.session.over = u.session.over || u.session.of == client })
+		if kill {
+			s.after(2*time.Second, func() {
+				if !client.ended {
+					s.deliver(top, "SIGTERM")
+				}
+			})
+			s.after(4*time.Second, func() {
+				if !client.ended {
+					s.deliver(top, "SIGKILL")
+				}
+			})
+		}
+	}
+}
+
+// leave is how a client ends.
+func (s *planet) leave(o *open) {
+	if o.client.ended {
+		return
+	}
+	switch s.IntN(6) {
+	case 0, 1, 2:
+		s.end(o.client, oneOf(s, "killed", "crashed"))
+	case 3:
+		s.close(o.client, o.servers, true)
+		s.after(4100*time.Millisecond, func() { s.end(o.client, "quit") })
+	case 4: // it does not wait for them
+		s.close(o.client, o.servers, false)
+		s.after(50*time.Millisecond, func() { s.end(o.client, "quit") })
+	case 5: // its terminal is closed: all in its session are told
+		if o.shell == nil {
+			return
+		}
+		for _, p := range s.sorted() {
+			if p.sid == o.shell.sid && p != o.shell {
+				s.end(p, "its terminal was closed")
+			}
+		}
+		s.end(o.shell, "its terminal was closed")
+	}
+}
+
+// ask lets somebody ask a server once: `printf ... | server`, with the answer going somewhere. Until it
+// has answered it is in use.
+func (s *planet) ask(who *task) {
+	form := forms[s.IntN(len(forms))]
+	up, line := who, form[len(form)-1]
+	asked := &purpose{what: "somebody asked once"}
+	if line[0] == '=' || len(form) > 1 {
+		line, form = "mcp-server-fetch", []string{"mcp-server-fetch"}
+	}
+	switch s.IntN(4) {
+	case 0:
+	case 1, 2:
+		up = s.start(who, oneOf(s, "sh -c 'printf x | "+line+"'", "/bin/bash -lc 'cat requests.json | "+line+"'", "bash /home/dev/ask.sh"))
+	case 3:
+		up = s.start(who, "python3 ask.py")
+	}
+	if up != who {
+		up.tty, up.follows = "-", true
+		asked.of = who
+		up.purposes = []*purpose{asked}
+	}
+	work := &purpose{what: "it works on an answer", of: up}
+	u := s.serverOf(up, manner{kind: oneOf(s, scan.StdinPipe, scan.StdinPipe, scan.StdinSocket)}, nil, work, form)
+	u.kind = other
+	in, out := u.tasks[0].stdin.wire, u.tasks[0].stdout.wire
+	if shell := up != who && up.args[0] != "python3"; shell && len(who.purposes) > 0 {
+		who.hear(out) // a client reads what its commands write
+	} else if shell {
+		for _, p := range u.tasks {
+			p.write(who.stdout)
+		}
+	}
+	in.left = s.chance(10)
+	long := s.within(time.Second, 40*time.Minute)
+	switch s.IntN(5) {
+	case 0: // into a file, which is there afterwards
+		work.of = nil
+		for _, p := range u.tasks {
+			p.write(input{kind: scan.StdinFile})
+		}
+	case 1: // to another program
+		r := s.start(up, oneOf(s, "cat", "jq .result", "tee answer.json"))
+		r.read(input{kind: out.kind, wire: out})
+		r.eof = 0
+		r.purposes = []*purpose{work}
+		up.let(out)
+		work.of = nil
+	case 2: // nobody wants the answer, but what it does
+		work.of = nil
+		for _, p := range u.tasks {
+			p.write(input{kind: scan.StdinNull})
+		}
+	}
+	up.let(in)
+	for _, p := range u.tasks { // an answer is finished whatever happens to stdin
+		p.eof = -1
+	}
+	s.after(long, func() {
+		work.over, asked.over = true, true
+		if s.chance(80) {
+			s.end(u.main, "it has answered")
+		}
+	})
+	if up != who && s.chance(40) { // who asked leaves it to work in the background
+		s.at(s.moment(s.present), func() { s.end(up, "left it in the background") })
+	}
+}
+
+func (s *planet) storyOneShot() {
+	a := s.account()
+	who := a.shells[0]
+	if s.chance(30) && !s.host.Container {
+		if i := slices.IndexFunc(s.init.children, func(p *task) bool { return p.args[0] == "/usr/sbin/cron" }); i >= 0 {
+			who = s.start(s.init.children[i], "/usr/sbin/CRON -f")
+			who = s.start(who, "/bin/sh -c /home/dev/bin/heartbeat.sh")
+			who.own()
+			who.uid = a.uid
+		}
+	}
+	if !who.ended {
+		s.ask(who)
+	}
+}
+
+// storyReuse gives the number of an orphan that ends to something that lives.
+func (s *planet) storyReuse() {
+	o := s.startClient(s.account())
+	s.set(o)
+	s.at(s.now+s.within(-10*time.Second, 15*time.Second), func() {
+		for _, u := range s.units {
+			if !u.main.ended && u.main.needed() == "" && !o.client.ended {
+				s.end(u.main, "it ends by itself")
+				if s.tasks[u.main.pid] == nil {
+					s.taken = u.main.pid
+				}
+				s.another(o)
+				return
+			}
+		}
+	})
+}
+
+// storyBystanders are programs that look like something and are nothing.
+func (s *planet) storyBystanders() {
+	a := s.account()
+	for range 1 + s.IntN(4) {
+		up := oneOf(s, a.shells[0], a.manager, s.init)
+		if up.ended {
+			continue
+		}
+		p := s.start(up, oneOf(s, "tail -F /var/log/mcp-server.log", "grep -rn modelcontextprotocol /home/dev/src", "nvim /home/dev/.cursor/mcp.json",
+			"git clone https://github.com/modelcontextprotocol/servers.git mcp-servers", "node /home/dev/src/mcp-server-demo/node_modules/.bin/vitest run packages/mcp-server",
+			"node build.js", "postgres: writer", "/usr/bin/python3 /srv/mcp-server-metrics/collect_loop.py", "/bin/bash /home/dev/bin/nightly-backup.sh /home/dev/src/mcp-server-demo",
+			"node /home/dev/.vscode/extensions/eslint/server.js --stdio", "/opt/google/chrome/chrome", "/opt/google/chrome/chrome_crashpad_handler --monitor-self"))
+		p.uid = a.uid
+		if s.chance(40) { // a stdin that nobody is at
+			p.read(input{kind: scan.StdinPipe, wire: &wire{kind: scan.StdinPipe}})
+		}
+	}
+}

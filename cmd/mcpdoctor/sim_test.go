@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+var (
+	simWorlds = flag.Int("sim.worlds", 10_000, "how many worlds TestSimulation makes")
+	simSeed   = flag.Int64("sim.seed", -1, "the one world that TestSimulation makes, and tells about")
+)
+
+// tally is what came out of some worlds.
+type tally struct {
+	worlds, looks, signals, acted int
+	could, did                    map[kind]int
+}
+
+func (y *tally) add(o *tally) {
+	y.worlds, y.looks, y.signals, y.acted = y.worlds+o.worlds, y.looks+o.looks, y.signals+o.signals, y.acted+o.acted
+	for k, n := range o.could {
+		y.could[k] += n
+		y.did[k] += o.did[k]
+	}
+}
+
+func newTally() *tally { return &tally{could: map[kind]int{}, did: map[kind]int{}} }
+
+// share is the part of the provable orphans of a kind that was ended.
+func (y *tally) share(k kind) float64 { return float64(y.did[k]) / float64(max(1, y.could[k])) }
+
+func (y *tally) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d worlds (%d with an act), %d looks, %d signals, none to a process in use; ended", y.worlds, y.acted, y.looks, y.signals)
+	for _, k := range []kind{stdio, child, browser} {
+		fmt.Fprintf(&b, " %d of %d %s (%.1f %%)", y.did[k], y.could[k], k, 100*y.share(k))
+	}
+	return b.String()
+}
+
+// TestSimulation lets reap loose on worlds whose truth is known.
+func TestSimulation(t *testing.T) {
+	if *simSeed >= 0 {
+		o := simulate(t, uint64(*simSeed), nil)
+		t.Logf("%s\n%s", o.tally, o.story)
+		for _, m := range o.mistakes {
+			t.Error(m)
+		}
+		return
+	}
+	worlds := *simWorlds
+	if testing.Short() {
+		worlds = min(worlds, 1000)
+	}
+	sum := newTally()
+	const enough = 40 // worlds that went wrong
+	var next, bad atomic.Int64
+	var mu sync.Mutex
+	t.Run("worlds", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				mine := newTally()
+				for seed := next.Add(1) - 1; seed < int64(worlds) && bad.Load() < enough; seed = next.Add(1) - 1 {
+					o := simulate(t, uint64(seed), nil)
+					mine.add(o.tally)
+					switch {
+					case len(o.mistakes) == 0:
+					case bad.Add(1) == 1:
+						t.Errorf("seed %d: %s\n%s\nto see it again: go test ./cmd/mcpdoctor -run TestSimulation -sim.seed=%d", seed, strings.Join(o.mistakes, "\n"), o.story, seed)
+					default:
+						t.Errorf("seed %d: %s", seed, o.mistakes[0])
+					}
+				}
+				mu.Lock()
+				sum.add(mine)
+				mu.Unlock()
+			})
+		}
+	})
+	t.Log(sum)
+}
+
+// outcome is what came out of one world.
+type outcome struct {
+	tally    *tally
+	mistakes []string
+	story    string
+}
+
+// simulate makes the world of a seed and runs reap in it.
+func simulate(t *testing.T, seed uint64, lies func(*scan.Process)) (o outcome) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newPlanet(seed)
+		s.eyes.lies = lies
+		s.play(s.now)
+		o = s.reap(t)
+	})
+	return o
+}
+
+// reap runs the command in the world, holds it against the truth, and lets the world go on a little.
+func (s *planet) reap(t *testing.T) outcome {
+	args, older, named := s.options()
+	s.self = s.where(args)
+	var before *rules.Recognised // the look before the act
+	var up map[int]bool
+	s.forbids = func(p *task, signal string) string {
+		if before != s.last {
+			before, up = s.last, given(s.last, named)
+		}
+		return s.wrong(p, older, named, up)
+	}
+	var provable []*unit
+	var out, err bytes.Buffer
+	w := &world{
+		in: strings.NewReader("y\n"), out: &out, err: &err, getenv: func(string) string { return "" },
+		now: s.wall, look: s.look, hold: s.hold, self: s.self.pid,
+		lock:   func() (func(), error) { return func() {}, nil },
+		person: func() bool { return s.person }, root: func() bool { return s.eyes.uid == 0 },
+	}
+	for _, u := range s.units {
+		if s.provable(u, older, named, slices.Contains(args, "--all-users")) {
+			provable = append(provable, u)
+		}
+	}
+	s.machine.run()
+	code := run(t.Context(), append([]string{"reap"}, args...), w)
+	s.mu.Lock()
+	s.catchUp()
+	s.play(s.present + 20*time.Second)
+	s.mu.Unlock()
+	y := newTally()
+	y.worlds, y.looks, y.signals = 1, s.looks, len(s.signals)
+	if len(s.signals) > 0 {
+		y.acted = 1
+	}
+	for _, u := range provable {
+		if byItself(u, s.signals) {
+			continue
+		}
+		y.could[u.kind]++
+		if !slices.ContainsFunc(u.tasks, func(p *task) bool { return !p.ended }) {
+			y.did[u.kind]++
+		} else if *simSeed >= 0 {
+			fmt.Println("NOT ENDED", u.main)
+		}
+	}
+	if code == 2 {
+		s.mistakes = append(s.mistakes, fmt.Sprintf("exit code %d: %s", code, err.String()))
+	}
+	return outcome{y, s.mistakes, fmt.Sprintf("reap %s: exit code %d\n%s%s\nHISTORY\n%s\nTABLE\n%s", strings.Join(args, " "), code, out.String(), err.String(), strings.Join(s.history, "\n"), s.table())}
+}
+
+// byItself tells that a unit ended by itself, though somebody may have wanted to end it.
+func byItself(u *unit, signals []sent) bool {
+	if !u.main.ended {
+		return false
+	}
+	return !slices.ContainsFunc(signals, func(x sent) bool { return slices.Contains(u.tasks, x.to) })
+}
+
+// options draws how reap is called.
+func (s *planet) options() (args []string, older time.Duration, named []string) {
+	word := oneOf(s, "0s", "5s", "30s", "1m", "10m", "1h", "2d")
+	var age span
+	if err := age.Set(word); err != nil {
+		panic(err)
+	}
+	args = []string{"--older-than", word}
+	if s.chance(25) {
+		for range 1 + s.IntN(2) {
+			rule := oneOf(s, "orphan", "spawn-per-request", "stale-generation", "duplicate-sessions", "leftover-helper", "memory-growth", "runaway-parent")
+			named, args = append(named, rule), append(args, "--rule", rule)
+		}
+	}
+	if s.eyes.uid == 0 && s.chance(50) {
+		args, s.all = append(args, "--all-users"), true
+	}
+	if s.chance(20) {
+		args = append(args, "--grace", "0s")
+	}
+	if s.chance(5) {
+		args = append(args, "--settle", "0s")
+	}
+	if s.person = s.chance(30); s.person && s.chance(50) {
+		args = append(args, "--yes")
+	}
+	return args, age.Duration, named
+}
+
+// where starts the command somewhere: from cron, in a shell, from a client, as a tool of a server.
+func (s *planet) where(args []string) *task {
+	up := s.init
+	switch n := s.IntN(10); {
+	case n < 3:
+		up = s.start(s.init, "/usr/sbin/cron -f")
+		up = s.start(up, "/bin/sh -c 'mcpdoctor reap --older-than 1h'")
+	case n < 6:
+		if sh := s.users[0].shells[0]; !sh.ended {
+			up = sh
+		}
+	default: // inside something
+		all := s.sorted()
+		if p := all[s.IntN(len(all))]; p.state != "Z" && (p.uid == s.eyes.uid || s.eyes.uid == 0) {
+			up = p
+		}
+	}
+	self := s.start(up, "mcpdoctor reap "+strings.Join(args, " "))
+	self.uid = s.eyes.uid
+	if s.users[0].uid == self.uid || self.uid == 0 {
+		self.tty = up.tty
+	}
+	return self
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"mcpdoctor/rules"
+	"mcpdoctor/scan"
+)
+
+// given returns what the findings of the named rules give up, safe and on request; of all rules when
+// none is named.
+func given(r *rules.Recognised, named []string) map[int]bool {
+	out := map[int]bool{}
+	for _, f := range r.Judge(rules.Options{}).Findings {
+		if len(named) > 0 && !slices.Contains(named, f.Rule) {
+			continue
+		}
+		for _, pid := range slices.Concat(f.Reap.Safe, f.Reap.OnRequest) {
+			out[pid] = true
+		}
+	}
+	return out
+}
+
+// wrong says why a signal must not reach a process at this moment; "" when it may.
+func (s *planet) wrong(p *task, older time.Duration, named []string, given map[int]bool) string {
+	age := s.present - p.born
+	switch {
+	case p.pid == 1:
+		return "it is the first process"
+	case s.jobs[p]:
+		return "a service manager keeps it"
+	case p.uid != s.eyes.uid && !(s.eyes.uid == 0 && s.all):
+		return fmt.Sprintf("it belongs to user %d", p.uid)
+	case p.tty != "-" && p.stdin.kind == scan.StdinTTY && len(p.purposes) > 0 && p.purposes[0].what == "a person uses it":
+		return "it is a client at a terminal"
+	case age < older:
+		return fmt.Sprintf("it is %v old", age)
+	case !given[p.pid]:
+		return "no rule that may be followed gave it up"
+	}
+	for up := s.self; up != nil; up = up.parent {
+		if up == p {
+			return "it is mcpdoctor, or an ancestor of it"
+		}
+	}
+	if len(named) > 0 {
+		return "" // the user has named the rule that gave it up
+	}
+	return p.needed()
+}
+
+// provable tells that a unit is left over, and that everything that proves it can be seen from where
+// reap stands. It says so from the facts of the machine: whose ends are open, who adopted it.
+func (s *planet) provable(u *unit, older time.Duration, named []string, all bool) bool {
+	top := u.tasks[0]
+	for top.ended {
+		i := slices.IndexFunc(u.tasks, func(p *task) bool { return !p.ended })
+		if i < 0 {
+			return false
+		}
+		top = u.tasks[i]
+	}
+	for _, p := range u.tasks {
+		if p.ended {
+			continue
+		}
+		if p.needed() != "" || len(p.veiled) > 0 || len(p.listens) > 0 || s.present-p.born < max(older, 20*time.Second) || p.stuck || p.refuses != nil || p.stdin.fd > 0 {
+			return false
+		}
+		if p.uid != s.eyes.uid && !(s.eyes.uid == 0 && all) {
+			return false
+		}
+	}
+	for up := s.self; up != nil; up = up.parent {
+		if slices.Contains(u.tasks, up) {
+			return false
+		}
+	}
+	if u.main.ended {
+		return false
+	}
+	switch u.kind {
+	case stdio:
+		w := u.main.stdin.wire
+		reader := u.main.stdout.wire != nil && len(u.main.stdout.wire.readers) > 0
+		adopter := top.parent == s.init && !s.host.Container || top.parent.subreaper && top.parent.args[0] != "/opt/agents/keeper"
+		return w != nil && !w.open() && !w.left && !reader && adopter && (len(named) == 0 || slices.Contains(named, "orphan")) && s.eyes.answers
+	case child:
+		g := top.parent
+		idle := s.present - top.born
+		return g.version == "3.4.3" && !g.ended && g.inbound == 0 && idle > 30*time.Second && u.main.stdin.wire.open() && !slices.Contains(g.args, "--stateful") &&
+			slices.Contains(g.args, "--outputTransport") && (len(named) == 0 || slices.Contains(named, "spawn-per-request")) && s.newest(g) != top && len(g.children) > 2
+	}
+	return false
+}
+
+func (s *planet) newest(g *task) *task {
+	var out *task
+	for _, c := range g.children {
+		if out == nil || c.born >= out.born {
+			out = c
+		}
+	}
+	return out
+}
