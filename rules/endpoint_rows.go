@@ -55,6 +55,8 @@ func (j *endpointJudge) sessions() {
 			verdict, answer = Note, answer+", though initialize hands out sessions"
 		case r.Result:
 			answer += ": it needs none"
+		case j.e.Session && r.Error && r.Status/100 == 2:
+			verdict, answer = Note, answer+": refused, though not with 400"
 		case !j.e.Session || r.Status == 0 || r.Status >= 500 || r.Status/100 == 2:
 			verdict = Failed
 		}

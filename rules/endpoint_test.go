@@ -130,6 +130,7 @@ func TestEndpointVerdicts(t *testing.T) {
 		"served without":           {nil, rules.TopicWithout, rules.OK, "needs none", ""},
 		"served without, sessions": {both(sessions, says(probe.AskWithout, result)), rules.TopicWithout, rules.Note, "though", "info session-retention"},
 		"refused without":          {sessions, rules.TopicWithout, rules.OK, "400", "info session-retention"},
+		"refused with 200":         {both(sessions, says(probe.AskWithout, refused)), rules.TopicWithout, rules.Note, "not with 400", "info session-retention"},
 		"refused and no session":   {says(probe.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", ""},
 		"silent without":           {both(sessions, says(probe.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "info session-retention"},
 		"not served with":          {both(sessions, says(probe.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "info session-retention"},

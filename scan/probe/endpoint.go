@@ -216,10 +216,11 @@ const (
 )
 
 // Budget is the most HTTP requests that a probe sends for so many sessions: one opens each, one
-// deletes each, and twelve are questions, redirects of the first one included.
+// deletes each, and fourteen are questions, redirects of the first one and the deletion of what else was
+// opened included.
 func Budget(sessions int) int { return 2*sessions + questions }
 
-const questions = 12
+const questions = 14
 
 // AskEndpoint asks an endpoint what a client would, opens and drops sessions, deletes them, and
 // watches the process behind it when it runs on this machine. An error is an [*Unaskable].

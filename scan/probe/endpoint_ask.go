@@ -367,6 +367,9 @@ func (a *asker) ended(err error) string {
 func (a *asker) ask(ctx context.Context, ask Ask, sent string, m message) reply {
 	began := a.o.Now()
 	r := a.send(ctx, m)
+	if r.session != m.session && r.session != nobody { // some open one for whoever comes without
+		a.keep(r.session)
+	}
 	a.note(ask, sent, began, r.Answer)
 	return r
 }

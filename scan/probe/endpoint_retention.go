@@ -138,10 +138,15 @@ func (a *asker) wait(ctx context.Context, whole bool) {
 		if !whole && (a.seen == nil || a.quiet(ctx)) {
 			return
 		}
-		select {
-		case <-time.After(min(step, a.o.Settling-waited)):
-		case <-ctx.Done():
-		}
+		a.pause(ctx, min(step, a.o.Settling-waited))
+	}
+}
+
+// pause waits, but not beyond the end of ctx.
+func (a *asker) pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -31,6 +31,9 @@ func (s *stream) close() {
 	})
 }
 
+// noticing is how long a server is given to notice that its stream was closed.
+const noticing = time.Second
+
 // openStream asks for the stream and waits for its first event, which says where to POST.
 func (a *asker) openStream(ctx context.Context) bool {
 	began := a.o.Now()
@@ -160,6 +163,7 @@ func (a *asker) askLegacy(ctx context.Context) {
 		a.send(ctx, message{rpc: "notifications/initialized", notify: true, target: post})
 	}
 	a.stream.close()
+	a.pause(ctx, min(a.o.Settling, noticing))
 	a.ask(ctx, AskClosed, "POST tools/list, session of the closed stream", message{rpc: "tools/list", target: post})
 	if post.RawQuery != "" {
 		a.ask(ctx, AskStale, "POST tools/list, unknown session", message{rpc: "tools/list", target: stale(post)})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,7 +61,6 @@ func (a *asker) agree(r reply) {
 		a.version = told.ProtocolVersion
 	}
 	a.e.Session = r.session != ""
-	a.keep(r.session)
 }
 
 // version tells that a protocol version has the form of one, so that it can be sent as a header.
@@ -71,7 +71,7 @@ func version(s string) bool {
 
 // keep remembers a session that is to be deleted.
 func (a *asker) keep(session string) {
-	if session != "" {
+	if session != "" && !slices.Contains(a.opened, session) {
 		a.opened = append(a.opened, session)
 	}
 }
