@@ -78,6 +78,15 @@ func playDoomed(part []string) error {
 			return err
 		}
 		endAll(args, holds[0].hold)
+	case "blind": // signals one that it holds without a pidfd, when it can read nothing any more
+		h, err := holds[1].hold(ID{args[0], int64(args[1])})
+		if err != nil {
+			return err
+		}
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{}); err != nil {
+			return err
+		}
+		fmt.Println(h.Ended(), h.Terminate(), h.Continue(), h.Kill())
 	case "inside": // the same, where the PID means another process than in /proc
 		// The first start of all takes more PIDs than one: package os tries what the kernel can do, and
 		// the runtime starts threads.

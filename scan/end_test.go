@@ -478,7 +478,9 @@ func TestEndInterruptedBetween(t *testing.T) {
 func TestEndInterruptedWhileOpening(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {}, 3: {}}}
+	opened := 0
 	hold := func(id ID) (Handle, error) {
+		opened++
 		if id.PID == 2 {
 			cancel()
 		}
@@ -486,8 +488,8 @@ func TestEndInterruptedWhileOpening(t *testing.T) {
 	}
 	fates := End(ctx, hold, []Group{group([]int{1}, []int{2, 3})}, time.Hour)
 	wantFates(t, fates[0], "1 unasked", "2 unasked", "3 unasked")
-	if h.log != nil || h.open != 0 {
-		t.Errorf("signals %q, %d open", h.log, h.open)
+	if h.log != nil || h.open != 0 || opened != 2 {
+		t.Errorf("signals %q, %d opened, %d open still", h.log, opened, h.open)
 	}
 }
 

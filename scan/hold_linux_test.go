@@ -334,6 +334,17 @@ func TestEndCrowded(t *testing.T) {
 	}
 }
 
+// TestHoldLaw3Blind guards law 3 where there are no pidfds: when the identity cannot be compared before
+// a signal, none is sent.
+func TestHoldLaw3Blind(t *testing.T) {
+	a := newTroupe(t).start("witness", nil)
+	const none = "too many open files"
+	if said := endedBy(t, "blind", nil, a.id()); !slices.Equal(said, []string{strings.Join([]string{"false", none, none, none}, " ")}) {
+		t.Errorf("said %q", said)
+	}
+	a.wantUntouched()
+}
+
 // TestEndLaw3OtherNamespace guards law 3 where /proc is not that of the own PID namespace: the number
 // means one process to it, and another to the kernel.
 func TestEndLaw3OtherNamespace(t *testing.T) {
