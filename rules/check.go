@@ -48,7 +48,7 @@ type CheckedServer struct {
 	Protocol string `json:"protocol"`
 	Tools    int    `json:"tools"`
 
-	// StartupSeconds are how long each start took until the handshake was answered.
+	// StartupSeconds are how long starts took until the handshake was answered.
 	StartupSeconds []float64 `json:"startup_seconds"`
 
 	// RSSBytes and PSSBytes are the sums over the layers at rest; absent when one is not known.
@@ -271,13 +271,21 @@ func (c *checked) judgeLeft(e probe.End, r *CheckRow) {
 	}
 	r.Verdict = CheckFailed
 	r.Answer = fmt.Sprintf("no: %s of %d %s left after %s", Count(len(e.Left), "process"), len(e.Before), be(len(e.Left), "is", "are"), Age(c.Timeout))
-	var wrapper, server bool
+	var b blame
 	if e.Way == probe.Terminate {
-		wrapper, server = t.lostSignal(r)
+		b = t.lostSignal(r)
 	} else {
-		wrapper, server = t.lostEnd(r)
+		b = t.lostEnd(r)
 	}
-	r.Remedy = c.remedy(t, wrapper, server)
+	r.Remedy = c.remedy(t, b)
+}
+
+// blame is what has to be changed.
+type blame struct {
+	wrapper bool // it keeps from the server what is meant for it, or stays itself
+	end     bool // the server does not see to the end of stdin
+	signal  bool // the server does not see to SIGTERM
+	helper  bool // the server does not see to what it has started
 }
 
 // row is one process that stayed, under whom.
@@ -300,18 +308,17 @@ func (t *trialTree) row(l *probe.Leftover) LeftRow {
 	return row
 }
 
-// lostEnd says why processes stayed at whose stdin nobody is any more. It tells whether wrappers, and
-// whether the server, have to be changed.
-func (t *trialTree) lostEnd(r *CheckRow) (wrapper, server bool) {
+// lostEnd says why processes stayed at whose stdin nobody is any more.
+func (t *trialTree) lostEnd(r *CheckRow) (b blame) {
 	main := t.main
 	l := t.left[main.ID()]
 	switch {
 	case l != nil && t.open(l):
 		r.Because = append(r.Because, t.says(main)+" never saw the end of its stdin: another process holds the other end")
-		wrapper = main != t.top
+		b.wrapper = main != t.top
 	case l != nil:
 		r.Because = append(r.Because, t.says(main)+" went on at the end of its stdin"+working(l))
-		server = true
+		b.end = true
 	}
 	for _, p := range t.order {
 		rest := t.left[p.ID()]
@@ -321,52 +328,57 @@ func (t *trialTree) lostEnd(r *CheckRow) (wrapper, server bool) {
 			r.Because = append(r.Because, t.says(p)+" waits for what it started"+working(rest))
 		case t.kind(p) == LayerWrapper:
 			r.Because = append(r.Because, t.says(p)+" stayed though the server had ended"+working(rest))
-			wrapper = true
+			b.wrapper = true
 		case l != nil:
 			r.Because = append(r.Because, t.says(p)+" stayed with the server"+working(rest))
 		default:
-			r.Because = append(r.Because, t.says(p)+", which the server had started, stayed when the server ended"+working(rest))
-			server = true
+			r.Because = append(r.Because, t.leftHelper(p)+working(rest))
+			b.helper = true
 		}
 	}
 	if l != nil && l.Outcome == scan.Killed {
 		r.Because = append(r.Because, t.says(main)+" did not end at SIGTERM either, only at SIGKILL")
+		b.signal = true
 	}
-	return wrapper, server
+	return b
+}
+
+func (t *trialTree) leftHelper(p *scan.Process) string {
+	return t.says(p) + ", which the server had started, stayed when the server ended"
 }
 
 // lostSignal says where a SIGTERM to the first process was lost.
-func (t *trialTree) lostSignal(r *CheckRow) (wrapper, server bool) {
+func (t *trialTree) lostSignal(r *CheckRow) (b blame) {
 	for _, p := range t.order {
 		l := t.left[p.ID()]
 		if l == nil {
 			continue
 		}
 		up := t.before[p.PPID]
+		alone := up == nil || t.left[up.ID()] == nil // what was above it has ended
 		deaf := l.Outcome == scan.Killed
 		switch {
-		case p == t.top && p == t.main:
-			r.Because = append(r.Because, t.says(p)+" got SIGTERM and did not end"+working(l))
-			server = true
 		case p == t.top:
 			r.Because = append(r.Because, t.says(p)+" got SIGTERM and did not end"+working(l))
-			wrapper = true
-		case up != nil && t.left[up.ID()] == nil && deaf:
+			b.signal, b.wrapper = p == t.main, p != t.main
+		case t.kind(p) == LayerHelper && t.left[t.main.ID()] == nil:
+			r.Because = append(r.Because, t.leftHelper(p)+working(l))
+			b.helper = true
+		case alone && up != nil && deaf:
 			r.Because = append(r.Because, fmt.Sprintf("%s ended and %s stayed, which does not end at SIGTERM%s", t.says(up), t.says(p), working(l)))
-			wrapper, server = wrapper || t.kind(up) == LayerWrapper, true
-		case up != nil && t.left[up.ID()] == nil:
+			b.wrapper, b.signal = true, true
+		case alone && up != nil:
 			r.Because = append(r.Because, fmt.Sprintf("%s ended and did not pass SIGTERM on: %s stayed, and ended at a SIGTERM of its own%s", t.says(up), t.says(p), working(l)))
-			if t.kind(up) == LayerWrapper {
-				wrapper = true
-			} else {
-				server = true
-			}
+			b.wrapper = true
+		case alone:
+			r.Because = append(r.Because, t.says(p)+", which had lost its parent before, stayed"+working(l))
+			b.helper = true
 		default:
 			r.Because = append(r.Because, t.says(p)+" stayed below it"+working(l))
-			server = server || p == t.main && deaf
+			b.signal = b.signal || p == t.main && deaf
 		}
 	}
-	return wrapper, server
+	return b
 }
 
 // working says what a process that stayed is doing.

@@ -29,7 +29,7 @@ func Unchecked(f *probe.Failure, command []string) (what, hint string) {
 		what = name + " refused the handshake: " + f.Cause.Error()
 		hint = "look whether it expects another version of the protocol, or variables that a client's configuration has"
 	default:
-		what = name + " is no MCP server on stdio: it did not answer initialize with a message"
+		what = name + " is no MCP server on stdio: " + f.Cause.Error()
 		hint = "give the command as a client's configuration has it; if it serves HTTP, ask mcpdoctor probe URL"
 	}
 	if f.Stdout != "" {

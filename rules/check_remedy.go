@@ -9,15 +9,25 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// remedy is what the rule about orphans says of a server, of a wrapper, or of both.
-func (c *checked) remedy(t *trialTree, wrapper, server bool) *CheckRemedy {
+// remedy is what the rule about orphans says of a server, of a wrapper, or of both; of helpers alone the
+// rule about those that are left over.
+func (c *checked) remedy(t *trialTree, b blame) *CheckRemedy {
 	r := &CheckRemedy{Rule: orphan.ID, Steps: []string{}}
-	if server {
+	if b.end {
 		runtime := c.runtimeOf(t.main)
 		r.Code = watcher(runtime)
 		r.Steps = append(r.Steps, serverSteps(runtime)...)
 	}
-	if wrapper {
+	if b.signal {
+		r.Steps = append(r.Steps, remedySignal)
+	}
+	if b.helper {
+		r.Steps = append(r.Steps, remedyHelper)
+		if b == (blame{helper: true}) {
+			r.Rule = leftoverHelper.ID
+		}
+	}
+	if b.wrapper {
 		r.Steps = append(r.Steps, remedyLauncher)
 		c.direct(t, r)
 	}

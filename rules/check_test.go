@@ -53,6 +53,7 @@ func TestJudgeStdio(t *testing.T) {
 	chain := npx()
 	direct := []scan.Process{proc(20, 10, "python3 server.py")}
 	helped := []scan.Process{proc(20, 10, "node server.mjs"), proc(21, 20, "/usr/lib/chromium/chromium --headless")}
+	adopted := []scan.Process{helped[0], proc(21, 10, "/usr/lib/chromium/chromium --headless")}
 	golang := []scan.Process{proc(20, 10, "/opt/bin/go-mcp")}
 	piped := stayed(chain[2], 21, scan.Ended)
 	piped.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
@@ -88,7 +89,11 @@ func TestJudgeStdio(t *testing.T) {
 		{"deaf and busy", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{func() probe.Leftover { b := busy; b.Outcome = scan.Killed; return b }()}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) went on at the end of its stdin, at 100 % CPU", "python (pid 20) did not end at SIGTERM either, only at SIGKILL"}, "python", false},
 		{"a helper", stdio("node server.mjs", helped, probe.End{Way: probe.KillClient, Left: []probe.Leftover{stayed(helped[1], 10, scan.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "node", false},
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+		{"a helper, after SIGTERM", stdio("node server.mjs", helped, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(helped[1], 10, scan.Killed)}}),
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+		{"a helper that came from nowhere", stdio("node server.mjs", adopted, probe.End{Way: probe.KillClient, Left: []probe.Leftover{stayed(adopted[1], 10, scan.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
 		{"a program of Go", func() *probe.Stdio {
 			s := stdio("/opt/bin/go-mcp", golang, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(golang[0], 10, scan.Ended)}})
 			s.Go = []scan.ID{golang[0].ID()}
@@ -99,12 +104,12 @@ func TestJudgeStdio(t *testing.T) {
 		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(chain[2], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and did not pass SIGTERM on: node (pid 22) stayed, and ended at a SIGTERM of its own"}, "", true},
 		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(chain[2], 10, scan.Killed)}}),
-			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, which does not end at SIGTERM"}, "node", true},
+			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, which does not end at SIGTERM"}, "", true},
 		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{
 			stayed(chain[0], 10, scan.Killed), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "npx (pid 20) got SIGTERM and did not end", "sh (pid 21) stayed below it", "node (pid 22) stayed below it"}, "", true},
 		{"SIGTERM ignored", stdio("python3 server.py", direct, probe.End{Way: probe.Terminate, Left: []probe.Leftover{busy}}),
-			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "python", false},
+			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "", false},
 	} {
 		r := JudgeStdio(c.facts).Rows[0]
 		if got := append([]string{r.Answer}, r.Because...); r.Verdict != c.verdict || !slices.Equal(got, c.says) {
@@ -119,11 +124,11 @@ func TestJudgeStdio(t *testing.T) {
 		if code := r.Remedy.Code; c.code == "" && code != nil || c.code != "" && (code == nil || code.Runtime != c.code) {
 			t.Errorf("%s: the code is %+v", c.name, code)
 		}
-		if slices.Contains(r.Remedy.Steps, remedyLauncher) != c.launch || len(r.Remedy.Steps) == 0 || r.Remedy.Rule != "orphan" {
+		if slices.Contains(r.Remedy.Steps, remedyLauncher) != c.launch || len(r.Remedy.Steps) == 0 || Lookup(r.Remedy.Rule) == nil {
 			t.Errorf("%s: the remedy is %+v", c.name, r.Remedy)
 		}
 		for _, s := range r.Remedy.Steps { // one text, which explain shows too
-			if !slices.Contains(orphan.Remedy, s) {
+			if !slices.Contains(Lookup(r.Remedy.Rule).Remedy, s) {
 				t.Errorf("%s: %q is no remedy of the rule", c.name, s)
 			}
 		}

@@ -23,11 +23,15 @@ var leftoverHelper = Rule{
 		"crash handlers of a browser have PID 1 as their parent all their life: they are never judged by themselves",
 	},
 	Remedy: []string{
+		remedyHelper,
 		"end the client with SIGTERM before SIGKILL, so that servers can close their browsers",
 		"run playwright-mcp with --isolated, and update it: recent versions follow a pipe and end with it",
 		"end the browser's main process: its renderers follow",
 	},
 }
+
+// remedyHelper is also what a server is told that [JudgeStdio] saw leave a helper behind.
+const remedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
 
 func init() { leftoverHelper.check = findLeftovers }
 

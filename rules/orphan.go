@@ -34,6 +34,7 @@ var orphan = Rule{
 		remedyNode,
 		remedyPython,
 		remedyGo,
+		remedySignal,
 		"client: close the session, wait, then terminate the whole process group, then kill it",
 		"to end it: mcpdoctor reap and not kill, since a PID may soon name another process, which reap looks at and kill does not",
 		remedyLauncher,
@@ -46,6 +47,7 @@ const (
 	remedyNode     = "server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive"
 	remedyPython   = "server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads"
 	remedyGo       = "server, Go: return from main when reading os.Stdin gives io.EOF"
+	remedySignal   = "server: end at SIGTERM too; whoever handles the signal has to end the process"
 	remedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end"
 )
 

@@ -19,8 +19,8 @@ type Stdio struct {
 
 	Server Server
 
-	// Startups are how long each start took from the command to the answer of the handshake, in the
-	// order of the starts.
+	// Startups are how long the starts took from the command to the answer of the handshake, in their
+	// order, without those behind a client.
 	Startups []time.Duration
 
 	// Rest is the tree of the first start when it had answered and nothing was asked of it: the process

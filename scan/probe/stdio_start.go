@@ -100,8 +100,10 @@ func (r *run) handshake(ctx context.Context) error {
 		return r.failure(ctx, err)
 	}
 	r.session = session
-	r.c.out.Startups = append(r.c.out.Startups, r.c.o.Now().Sub(begun))
-	if len(r.c.out.Startups) == 1 {
+	if !r.client { // whose own start would be part of it
+		r.c.out.Startups = append(r.c.out.Startups, r.c.o.Now().Sub(begun))
+	}
+	if r.first() {
 		r.c.out.Server = introduction(session.InitializeResult())
 	}
 	return r.listTools(ctx)
@@ -114,6 +116,9 @@ func introduction(said *mcp.InitializeResult) Server {
 	}
 	return s
 }
+
+// first tells that this is the start that the facts about the server come from.
+func (r *run) first() bool { return len(r.c.out.Startups) == 1 && !r.client }
 
 // mostTools ends a list that does not end by itself.
 const mostTools = 10_000
@@ -134,7 +139,7 @@ func (r *run) listTools(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return r.failure(ctx, err)
 			}
-			if len(r.c.out.Startups) == 1 {
+			if r.first() {
 				r.c.out.Problems = append(r.c.out.Problems, "its tools could not be listed: "+err.Error())
 			}
 			return nil
@@ -143,17 +148,18 @@ func (r *run) listTools(ctx context.Context) error {
 			break
 		}
 	}
-	r.c.out.Server.Tools = n
+	if r.first() {
+		r.c.out.Server.Tools = n
+	}
 	return nil
 }
 
 // failure says why there was no handshake.
 func (r *run) failure(ctx context.Context, err error) error {
-	f := &Failure{Kind: NoServer, Cause: err, Waited: r.c.o.Startup}
-	var answered *jsonrpc.Error
-	if errors.As(err, &answered) && !r.wires.echoes() {
-		f.Kind = RefusedHandshake
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
 	}
+	f := &Failure{Kind: NoServer, Cause: err, Waited: r.c.o.Startup}
 	// When it closes its stdout it is mostly about to end; then that is the reason.
 	const ending = 500 * time.Millisecond
 	late := time.NewTimer(ending)
@@ -164,13 +170,21 @@ func (r *run) failure(ctx context.Context, err error) error {
 	}
 	noise, stderr := r.wires.said()
 	f.Stderr, f.Stdout = stderr, noise.First
+	wrong := r.wires.wrong()
+	var answered *jsonrpc.Error
 	select {
 	case <-r.exited:
 		f.Kind, f.Cause, f.Status = ExitedEarly, nil, r.cmd.ProcessState.String()
+		return f
 	default:
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && f.Kind != RefusedHandshake && r.wires.answers() {
-			f.Kind, f.Cause = NeverAnswered, nil
-		}
+	}
+	switch {
+	case errors.As(err, &answered) && !errors.Is(wrong, errEcho):
+		f.Kind, f.Cause = RefusedHandshake, answered
+	case wrong != nil:
+		f.Cause = wrong
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f.Kind, f.Cause = NeverAnswered, nil
 	}
 	return f
 }

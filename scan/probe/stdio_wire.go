@@ -156,18 +156,21 @@ func (w *wires) said() (noise Noise, stderr string) {
 	return w.noise, telling(string(w.tail))
 }
 
-// echoes tells that it writes back what it is given.
-func (w *wires) echoes() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.echo
-}
+var errEcho = errors.New("it writes back what it is given")
 
-// answers tells that what comes out of stdout is, or could still be, that of a server.
-func (w *wires) answers() bool {
+// wrong says why what came out of stdout is not what a server writes; nil when it may be yet.
+func (w *wires) wrong() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.eof && !w.echo && w.noise.Lines == 0
+	switch {
+	case w.echo:
+		return errEcho
+	case w.noise.Lines > 0:
+		return errors.New("it wrote something else than messages to stdout")
+	case w.eof:
+		return errors.New("it closed its stdout")
+	}
+	return nil
 }
 
 // telling returns the last line that names an error, else the last line. Node writes its version
