@@ -289,6 +289,23 @@ func (t *table) inbound(in *instance) (sum int, known bool) {
 	return sum, known
 }
 
+// silence is how long that connection to the instance's sockets has received nothing which has been
+// silent for the longest time; false when that is not known of all connections.
+func (t *table) silence(in *instance) (longest time.Duration, known bool) {
+	known = true
+	for _, m := range in.members {
+		p := t.forest.procs[m]
+		if p.InboundConnections == nil || *p.InboundConnections == 0 {
+			continue
+		}
+		if p.InboundSilenceSeconds == nil {
+			return 0, false
+		}
+		longest = max(longest, time.Duration(*p.InboundSilenceSeconds)*time.Second)
+	}
+	return longest, known
+}
+
 // byStart orders instances by age, the oldest first. PIDs say nothing about age once they have
 // wrapped around.
 func (t *table) byStart(ins []*instance) {

@@ -12,7 +12,7 @@ var spawnPerRequest = Rule{
 	ID:       "spawn-per-request",
 	Title:    "a living gateway keeps one server per request",
 	Severity: Error,
-	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request and nobody is connected to it; else on request",
+	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request, and it is older than whatever is still being answered; else on request",
 	Why: "A gateway that starts a stdio server for each request, or for each session, and never ends it fills the memory while it looks healthy: " +
 		"it is alive, its servers have a living parent and an open stdin, and nothing is ever adopted. " +
 		"supergateway before 4 does so in its default mode (streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
@@ -22,7 +22,7 @@ var spawnPerRequest = Rule{
 		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
 	},
 	Wrong: []string{
-		"many requests that are being answered at this moment: as many servers as there are open connections may be at work, and nothing tells which, so that then none is safe; the newest is always left out",
+		"many requests that are being answered at this moment: as many servers as there are open connections may be at work. Only those are safe then that are older than ten minutes, and by a minute older than the last thing that was received on any of the connections (where the system tells when that was); the newest is always left out",
 		"a gateway in stateful mode whose sessions are all in use: a warning, ended only on request",
 	},
 	Remedy: []string{
@@ -172,10 +172,16 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		return Finding{}, false
 	}
 	proved := m.proved
+	silence, told := t.silence(gateway)
 	switch {
-	case open > 0 || t.marked(gateway, "listen"):
+	case proved == 0:
+	case t.marked(gateway, "listen"), open > 0 && !told:
 		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
-	case proved > 0 && !counted:
+	case open > 0:
+		// Who was started before the oldest request that may still be waiting for its answer does not
+		// work on any.
+		proved = max(proved, sessionIdle, silence+time.Minute)
+	case !counted:
 		proved = max(proved, sessionIdle)
 	}
 	idle = t.take(&spawnPerRequest, idle)
@@ -268,6 +274,9 @@ func (t *table) gatewayFacts(gateway *instance, copies int) []string {
 		line := fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server"))
 		if n > 0 {
 			line += ": so many of them may be at work"
+			if silence, told := t.silence(gateway); told {
+				line += ", on requests that came " + Age(silence) + " ago or later"
+			}
 		}
 		out = append(out, line)
 	}

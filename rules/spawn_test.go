@@ -31,33 +31,40 @@ func TestGatewayModes(t *testing.T) {
 		ages            []time.Duration // of the servers, which get the PIDs 201, 202 ...
 		connections     int
 		safe, onRequest []int
+		silence         int64 // seconds; 0 when the system does not tell
 	}{
-		{"stateless, before 4", super + " --outputTransport streamableHttp", "3.4.3", seconds(120, 90, 60, 1), 0, []int{201, 202, 203}, nil},
-		{"the same, all at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 5, nil, nil},
-		{"the same, just answered: nobody waits", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 0, []int{201, 202, 203, 204}, nil},
-		{"the same, two left and many at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(3000, 2000, 20, 15, 10, 1), 4, nil, []int{201, 202}},
-		{"the same, one is slow, and nothing tells which", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 60, 59, 58, 57, 1), 1, nil, []int{201, 202, 203, 204, 205}},
-		{"the same, as many may be at work as there are", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 190, 180, 60), 3, nil, nil},
-		{"the same, only connections that are kept alive", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20), 30, nil, []int{201, 202, 203}},
-		{"the same, one server only", super + " --outputTransport streamableHttp", "3.4.3", minutes(50), 0, nil, nil},
-		{"stateless, version not seen, young", super + " --outputTransport streamableHttp", "", seconds(120, 90, 60, 1), 0, nil, []int{201, 202, 203}},
-		{"stateless, version not seen, some old", super + " --outputTransport streamableHttp", "", minutes(60, 20, 2, 0), 0, []int{201, 202}, []int{203}},
-		{"stateless, 4", super + " --outputTransport streamableHttp", "4.0.0", minutes(4, 3, 2, 1), 0, nil, nil},
-		{"stateless, 4, older than it keeps any", super + " --outputTransport streamableHttp", "4.0.0", minutes(60, 50, 40, 30), 0, nil, []int{201, 202, 203}},
-		{"SSE: one server is for all", super, "3.4.3", minutes(60), 0, nil, nil},
-		{"SSE: not judged as stateless", super + " --outputTransport sse", "3.4.3", minutes(60, 50, 40), 0, nil, nil},
-		{"stateful with a timeout, in use", super + " --outputTransport streamableHttp --stateful --sessionTimeout 15000", "3.4.3", minutes(9, 5, 1), 3, nil, nil},
-		{"stateful, as many connections as servers", super + " --outputTransport streamableHttp --stateful --sessionTimeout 60000", "3.4.3", minutes(40, 35, 30, 25, 20, 15), 6, nil, nil},
-		{"stateful without a timeout, few", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400), 0, nil, nil},
-		{"stateful without a timeout, many", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400, 300, 200, 100), 0, nil, []int{201, 202, 203, 204, 205}},
-		{"docker, one container per call", "docker mcp gateway run", "", minutes(60, 30, 10), 0, nil, []int{201, 202}},
-		{"docker, containers that are kept", "docker mcp gateway run --long-lived", "", minutes(60, 30, 10), 0, nil, nil},
-		{"one per named server", "mcp-proxy --port 80 -- /x/s.mjs", "", minutes(600), 0, nil, nil},
+		{"stateless, before 4", super + " --outputTransport streamableHttp", "3.4.3", seconds(120, 90, 60, 1), 0, []int{201, 202, 203}, nil, 0},
+		{"the same, all at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 5, nil, nil, 0},
+		{"the same, just answered: nobody waits", super + " --outputTransport streamableHttp", "3.4.3", seconds(20, 15, 10, 5, 1), 0, []int{201, 202, 203, 204}, nil, 0},
+		{"the same, two left and many at work", super + " --outputTransport streamableHttp", "3.4.3", seconds(3000, 2000, 20, 15, 10, 1), 4, nil, []int{201, 202}, 0},
+		{"the same, one is slow, and nothing tells which", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 60, 59, 58, 57, 1), 1, nil, []int{201, 202, 203, 204, 205}, 0},
+		{"the same, as many may be at work as there are", super + " --outputTransport streamableHttp", "3.4.3", seconds(200, 190, 180, 60), 3, nil, nil, 0},
+		{"the same, only connections that are kept alive", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20), 30, nil, []int{201, 202, 203}, 0},
+		{"the same, and when the last request came is told", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20, 1, 0), 2, []int{201, 202, 203, 204}, []int{205}, 30},
+		{"the same, one request takes long", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20, 1), 2, []int{201, 202}, []int{203, 204}, 35 * 60},
+		{"the same, only connections that are kept alive, and it is told", super + " --outputTransport streamableHttp", "3.4.3", minutes(50, 40, 30, 20), 30, nil, []int{201, 202, 203}, 3600},
+		{"the same, one server only", super + " --outputTransport streamableHttp", "3.4.3", minutes(50), 0, nil, nil, 0},
+		{"stateless, version not seen, young", super + " --outputTransport streamableHttp", "", seconds(120, 90, 60, 1), 0, nil, []int{201, 202, 203}, 0},
+		{"stateless, version not seen, some old", super + " --outputTransport streamableHttp", "", minutes(60, 20, 2, 0), 0, []int{201, 202}, []int{203}, 0},
+		{"stateless, 4", super + " --outputTransport streamableHttp", "4.0.0", minutes(4, 3, 2, 1), 0, nil, nil, 0},
+		{"stateless, 4, older than it keeps any", super + " --outputTransport streamableHttp", "4.0.0", minutes(60, 50, 40, 30), 0, nil, []int{201, 202, 203}, 0},
+		{"SSE: one server is for all", super, "3.4.3", minutes(60), 0, nil, nil, 0},
+		{"SSE: not judged as stateless", super + " --outputTransport sse", "3.4.3", minutes(60, 50, 40), 0, nil, nil, 0},
+		{"stateful with a timeout, in use", super + " --outputTransport streamableHttp --stateful --sessionTimeout 15000", "3.4.3", minutes(9, 5, 1), 3, nil, nil, 0},
+		{"stateful, as many connections as servers", super + " --outputTransport streamableHttp --stateful --sessionTimeout 60000", "3.4.3", minutes(40, 35, 30, 25, 20, 15), 6, nil, nil, 0},
+		{"stateful without a timeout, few", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400), 0, nil, nil, 0},
+		{"stateful without a timeout, many", super + " --outputTransport streamableHttp --stateful", "3.4.3", minutes(600, 500, 400, 300, 200, 100), 0, nil, []int{201, 202, 203, 204, 205}, 0},
+		{"docker, one container per call", "docker mcp gateway run", "", minutes(60, 30, 10), 0, nil, []int{201, 202}, 0},
+		{"docker, containers that are kept", "docker mcp gateway run --long-lived", "", minutes(60, 30, 10), 0, nil, nil, 0},
+		{"one per named server", "mcp-proxy --port 80 -- /x/s.mjs", "", minutes(600), 0, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()
 			g := h.run(200, 100, 24*time.Hour, c.gateway)
 			g.Version, g.InboundConnections, g.Listen = c.version, &c.connections, []string{"tcp:*:8000"}
+			if c.silence > 0 {
+				g.InboundSilenceSeconds = &c.silence
+			}
 			for i, age := range c.ages {
 				h.run(201+i, 200, age, "node /x/s.mjs")
 			}

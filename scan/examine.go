@@ -31,7 +31,7 @@ func (o ExamineOptions) deadline() time.Duration {
 }
 
 // Examine looks closer at the processes pids and fills in, in place, what [Take] leaves out: Stdin,
-// Listen, InboundConnections, SwapBytes, CWD, and the jobs of Host.Services that these processes are; of those whose parent is not among them, Cgroup, Exe and Env too, which
+// Listen, InboundConnections and InboundSilenceSeconds, SwapBytes, CWD, and the jobs of Host.Services that these processes are; of those whose parent is not among them, Cgroup, Exe and Env too, which
 // what is below inherits. No process is signalled, stopped or written to, and nothing is forked.
 //
 // A fact is only ever attached to the process that the snapshot names: PID and start time are

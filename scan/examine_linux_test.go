@@ -452,6 +452,41 @@ func TestListenUnix(t *testing.T) {
 	}
 }
 
+// How long a connection has received nothing is told, and it begins anew with what it receives.
+func TestInboundSilence(t *testing.T) {
+	server := startChild(t, "serve tcp 127.0.0.1:0", nil)
+	if p := examined(t, server.pid); p.InboundSilenceSeconds != nil {
+		t.Errorf("nobody is connected, and has been silent for %d s", *p.InboundSilenceSeconds)
+	}
+	c, err := net.Dial("tcp", server.said[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	silence := func() int64 {
+		p := examined(t, server.pid)
+		if p.InboundSilenceSeconds == nil {
+			t.Fatal("it is not told how long a connection has been silent")
+		}
+		return *p.InboundSilenceSeconds
+	}
+	for deadline := time.Now().Add(time.Minute); silence() < 3; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a connection that receives nothing is not silent")
+		}
+	}
+	before := silence()
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if after := silence(); after >= before {
+		t.Errorf("it was silent for %d s, and for %d s after it had received something", before, after)
+	}
+}
+
 // dial connects and waits until the server has accepted.
 func dial(t testing.TB, network, address string) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A socketTable holds the sockets of our own network namespace, by inode: those of another are not
@@ -76,7 +77,7 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 		if l.err != nil {
 			continue
 		}
-		p.Listen, p.InboundConnections = nil, nil
+		p.Listen, p.InboundConnections, p.InboundSilenceSeconds = nil, nil, nil
 		if l.brief || slices.Contains(l.refused, "listen") {
 			continue
 		}
@@ -95,8 +96,12 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 	}
 	for i, p := range rows {
 		if looks[i].err == nil && p.Listen != nil {
-			n := t.inbound(looks[i].ends, connected, ports, names)
+			n, silence := t.inbound(looks[i].ends, connected, ports, names)
 			p.InboundConnections = &n
+			if n > 0 && silence >= 0 {
+				seconds := int64(silence / time.Second)
+				p.InboundSilenceSeconds = &seconds
+			}
 		}
 	}
 	if t.err != nil {
@@ -126,19 +131,24 @@ func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[str
 
 // inbound counts the connections that a process holds to what it, or another of the processes that
 // are looked at, listens on: workers accept from a socket that their parent opened. An accepted unix
-// socket has the name of the one that accepted it.
-func (t *socketTable) inbound(ends []end, connected map[uint32]tcpSocket, ports map[uint16]bool, names map[string]bool) int {
-	n := 0
+// socket has the name of the one that accepted it. silence is that of the connection that has received
+// nothing for the longest time; -1 when it is not known of all.
+func (t *socketTable) inbound(ends []end, connected map[uint32]tcpSocket, ports map[uint16]bool, names map[string]bool) (n int, silence time.Duration) {
+	known := true
 	for _, e := range ends {
 		if e.kind != StdinSocket {
 			continue
 		}
 		if c, ok := connected[uint32(e.inode)]; ok && ports[c.local.Port()] {
 			n++
+			silence, known = max(silence, c.silent), known && c.silent >= 0
 		}
 		if u := t.unix[uint32(e.inode)]; u.state == tcpEstablished && u.name != "" && names[u.name] {
-			n++
+			n, known = n+1, false
 		}
 	}
-	return n
+	if !known {
+		silence = -1
+	}
+	return n, silence
 }

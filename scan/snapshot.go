@@ -140,6 +140,11 @@ type Process struct {
 	// InboundConnections counts the established connections to those sockets.
 	InboundConnections *int `json:"inbound_connections,omitempty"`
 
+	// InboundSilenceSeconds is how long that one of these connections has received nothing that has
+	// been silent for the longest time: what a request on any of them has set off began later. Nil
+	// when there are none, or when it is not known of all.
+	InboundSilenceSeconds *int64 `json:"inbound_silence_seconds,omitempty"`
+
 	// Env holds only the chosen variables that tell where a process came from. See EnvNames.
 	Env map[string]string `json:"env,omitempty"`
 

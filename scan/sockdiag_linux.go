@@ -165,13 +165,8 @@ func parseUnixDiag(b []byte) (unixSocket, bool) {
 	}
 	ne := binary.NativeEndian
 	u := unixSocket{kind: b[1], state: b[2], inode: ne.Uint32(b[4:])}
-	for b = b[unixDiagHeader:]; len(b) >= unix.NLA_HDRLEN; {
-		size := int(ne.Uint16(b))
-		if size < unix.NLA_HDRLEN || size > len(b) {
-			return unixSocket{}, false
-		}
-		value := b[unix.NLA_HDRLEN:size]
-		switch kind := ne.Uint16(b[2:]); {
+	whole := attributes(b[unixDiagHeader:], func(kind uint16, value []byte) {
+		switch {
 		case kind == unixDiagName:
 			u.name = socketName(value)
 		case kind == unixDiagPeer && len(value) >= 4:
@@ -179,9 +174,23 @@ func parseUnixDiag(b []byte) (unixSocket, bool) {
 		case kind == unixDiagShutdown && len(value) >= 1:
 			u.shutdown = value[0]
 		}
+	})
+	return u, whole
+}
+
+// attributes hands the attributes of an answer, which netlink(7) describes, to take. It is false when
+// they are malformed.
+func attributes(b []byte, take func(kind uint16, value []byte)) bool {
+	ne := binary.NativeEndian
+	for len(b) >= unix.NLA_HDRLEN {
+		size := int(ne.Uint16(b))
+		if size < unix.NLA_HDRLEN || size > len(b) {
+			return false
+		}
+		take(ne.Uint16(b[2:]), b[unix.NLA_HDRLEN:size])
 		b = b[min(align4(size), len(b)):]
 	}
-	return u, true
+	return true
 }
 
 // socketName writes an address of unix(7) as ss(8) does: a path, or "@" and an abstract name.
@@ -215,26 +224,34 @@ func (u unixSocket) peerState() StdinPeer {
 
 // A tcpSocket is one socket of tcp(7), listening or connected.
 type tcpSocket struct {
-	inode uint32
-	local netip.AddrPort
+	inode  uint32
+	local  netip.AddrPort
+	silent time.Duration // since data was received, or since it was connected; -1 when not told
 }
 
-// From the kernel's include/uapi/linux/inet_diag.h.
+// From the kernel's include/uapi/linux/inet_diag.h, and the place of tcpi_last_data_recv in struct
+// tcp_info of include/uapi/linux/tcp.h.
 const (
-	inetDiagHeader  = 72
-	inetRequestSize = 56
+	inetDiagHeader      = 72
+	inetRequestSize     = 56
+	inetDiagInfo        = 2
+	tcpInfoLastDataRecv = 52
 )
 
-// inetRequest is struct inet_diag_req_v2: the TCP sockets of a family in a state.
+// inetRequest is struct inet_diag_req_v2: the TCP sockets of a family in a state, with struct tcp_info
+// of those that are connected.
 func inetRequest(family, state uint8) []byte {
 	b := make([]byte, inetRequestSize)
 	b[0] = family
 	b[1] = unix.IPPROTO_TCP
+	if state == tcpEstablished {
+		b[2] = 1 << (inetDiagInfo - 1)
+	}
 	binary.NativeEndian.PutUint32(b[4:], 1<<state)
 	return b
 }
 
-// parseInetDiag parses struct inet_diag_msg.
+// parseInetDiag parses struct inet_diag_msg and the attributes behind it.
 func parseInetDiag(b []byte) (tcpSocket, bool) {
 	if len(b) < inetDiagHeader {
 		return tcpSocket{}, false
@@ -248,10 +265,17 @@ func parseInetDiag(b []byte) (tcpSocket, bool) {
 	default:
 		return tcpSocket{}, false
 	}
-	return tcpSocket{
-		inode: binary.NativeEndian.Uint32(b[68:]),
-		local: netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
-	}, true
+	t := tcpSocket{
+		inode:  binary.NativeEndian.Uint32(b[68:]),
+		local:  netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
+		silent: -1,
+	}
+	attributes(b[inetDiagHeader:], func(kind uint16, value []byte) {
+		if kind == inetDiagInfo && len(value) >= tcpInfoLastDataRecv+4 {
+			t.silent = time.Duration(binary.NativeEndian.Uint32(value[tcpInfoLastDataRecv:])) * time.Millisecond
+		}
+	})
+	return t, true
 }
 
 // String writes the address as it stands in a snapshot's Listen.
