@@ -163,7 +163,7 @@ func (t *table) joins(over *instance, up int32, child *Recognition) bool {
 	case child.Role == RoleHelper:
 		return over.role == RoleServer || over.role == RoleHelper
 	case over.role == RoleHelper:
-		return true
+		return false // who was started from inside a helper, an agent or its server, is somebody
 	case over.role == RoleClient, over.role == RoleGateway:
 		return child.Role == over.role && child.Name == over.rec.Name // a program in two layers
 	}

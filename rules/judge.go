@@ -177,7 +177,7 @@ func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 		case p.PID <= 1 || p.State == "Z":
 		case t.outOfReach(p):
 			foreign++
-		case safe && (t.recs[m] != nil || in.role == RoleHelper): // a browser's renderers are its own
+		case safe && (t.recs[m] != nil || t.renders(in, p)):
 			r.Safe = append(r.Safe, p.PID)
 		default:
 			// A process that a server started and that we do not know (a build, a shell of the
@@ -186,6 +186,11 @@ func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 		}
 	}
 	return foreign
+}
+
+// renders tells that a process that nobody knows is a browser's own: a part of its program.
+func (t *table) renders(in *instance, p *scan.Process) bool {
+	return in.role == RoleHelper && sameProgram(in.rec.Command, Resolve(p, t.snap.Host.OS))
 }
 
 // outOfReach tells that a process belongs to another user, and that the one who looks is not root.

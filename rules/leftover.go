@@ -37,7 +37,7 @@ func init() { leftoverHelper.check = findLeftovers }
 
 func findLeftovers(t *table) []Finding {
 	groups := map[string][]*instance{}
-	lonely := t.lonely()
+	lonely, below := t.lonely(), t.startedByHelpers()
 	for _, in := range t.with(RoleHelper) {
 		if in.owner.Kind != OwnerNobody || in.service != nil || daemon(in.rec.Command) {
 			continue
@@ -54,6 +54,8 @@ func findLeftovers(t *table) []Finding {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {
 			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, t.mainProc(s).PID)
+		} else if s := below[in]; s != nil {
+			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.name, t.mainProc(s).PID)
 		} else if w == refused {
 			doubt = "who drives it could not be seen"
 		} else if t.snap.Host.Services == nil && w < weak {
@@ -87,6 +89,17 @@ func drivenBy(browser *instance) string {
 		}
 	}
 	return ""
+}
+
+// startedByHelpers finds, for each helper, a client or server that it has started.
+func (t *table) startedByHelpers() map[*instance]*instance {
+	out := map[*instance]*instance{}
+	for _, in := range t.instances {
+		if up := t.forest.parent[in.root]; up != none && t.of[up] != nil && t.of[up].role == RoleHelper && in.verdict == "" {
+			out[t.of[up]] = in
+		}
+	}
+	return out
 }
 
 // lonely finds, for each driver, a living server that has no browser of its own.

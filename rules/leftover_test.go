@@ -25,6 +25,16 @@ func TestLeftovers(t *testing.T) {
 			h.run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
 			h.run(202, 1, time.Hour, handler)
 		}, []int{200, 201}, nil},
+		{"adopted, with an agent at work that it has started, and a shell", func(h *host) {
+			h.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
+			h.run(201, 200, time.Minute, "claude -p --output-format json")
+			h.run(202, 201, time.Minute, "github-mcp-server stdio")
+			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
+		}, nil, []int{200, 203}},
+		{"adopted, with a shell that it has started", func(h *host) {
+			h.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
+			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
+		}, []int{200}, []int{203}},
 		{"adopted, and somebody drives it", func(h *host) {
 			h.run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, FD: 3}
 		}, nil, nil},

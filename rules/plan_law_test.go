@@ -415,15 +415,6 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		p.only(t)
 		p.keeps(t, 202, "pid 202 in it is a client")
 	})
-	t.Run("a client that a left-over helper has started", func(t *testing.T) {
-		d := newDesk()
-		d.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
-		d.run(201, 200, time.Hour, headless)
-		d.run(202, 201, time.Hour, "github-mcp-server stdio")
-		p := d.plan(t, Consent{}, unasked(&leftoverHelper, 200, 201, 202))
-		p.only(t)
-		p.keeps(t, 202, "pid 201 in it is a client")
-	})
 	t.Run("a shell that a server has started", func(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, obsidian)
