@@ -146,7 +146,11 @@ func (j *endpointJudge) retained() (Finding, bool) {
 	}
 	if j.growing != "" {
 		f.Confidence = Likely
-		add(Error, "its memory grows with every request", j.growing, remedyNoSessions)
+		if j.kept > 0 {
+			add(Warning, "its memory grows with every session that is dropped", j.growing+", unless it ends idle sessions later", remedyNoSessions)
+		} else {
+			add(Error, "its memory grows with every request", j.growing, remedyNoSessions)
+		}
 	}
 	if j.stranded != "" {
 		add(Error, "a restart strands its clients: "+j.stranded, j.stranded, pick(j.gateway == "supergateway", remedyGateway404, remedy404))

@@ -180,7 +180,7 @@ func TestEndpointVerdicts(t *testing.T) {
 		"memory, 23 KB":            {grows(29, 18), rules.TopicMemory, rules.Unsure, "no proof", ""},
 		"memory, slows down":       {grows(200, 60), rules.TopicMemory, rules.Unsure, "no proof", ""},
 		"memory, heavy":            {grows(160, 150), rules.TopicMemory, rules.Failed, "for each", "error session-retention"},
-		"memory, of sessions":      {both(sessions, grows(13, 12)), rules.TopicMemory, rules.Failed, "+13.0 MB, then +12.0 MB", "error session-retention"},
+		"memory, of sessions":      {both(sessions, grows(13, 12)), rules.TopicMemory, rules.Failed, "+13.0 MB, then +12.0 MB", "warning session-retention"},
 		"memory, sessions level":   {both(sessions, grows(13, 4)), rules.TopicMemory, rules.OK, "noise", "info session-retention"},
 		"memory, sessions let go":  {both(sessions, grows(13, 12), says(probe.AskDropped, status(404))), rules.TopicMemory, rules.Unsure, "no proof", ""},
 		"memory, elsewhere":        {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicMemory, rules.Unsure, "machine", ""},

@@ -91,7 +91,7 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: settling, Now: w.now, Proxy: http.ProxyFromEnvironment,
 	})
 	if ctx.Err() != nil {
-		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, where the server allows it"}
+		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + rules.Age(probe.Farewell) + " were enough"}
 	}
 	if err != nil {
 		return unaskable(at, err)

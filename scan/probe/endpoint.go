@@ -97,7 +97,6 @@ type Answer struct {
 	Text   string `json:"text,omitempty"`   // the error's message, or the beginning of another body
 	Late   bool   `json:"-"`                // Failed because of the time
 	Over   string `json:"over,omitempty"`   // "stream" when the answer came over the stream of HTTP+SSE
-	Hidden bool   `json:"-"`                // the body was compressed, so that it was not read
 	Type   string `json:"content_type,omitempty"`
 }
 
