@@ -166,7 +166,11 @@ func (j *endpointJudge) limit() {
 	if r.Request == "tools/list" {
 		question = "how many requests does it bear?"
 	}
-	answer := fmt.Sprintf("%d of %d were served, then %s", r.Served, r.Sent, r.Refused.Words())
+	joint := ", then "
+	if r.Sent == r.Asked { // it went on after a refusal
+		joint = "; another was answered with "
+	}
+	answer := fmt.Sprintf("%d of %d were served%s%s", r.Served, r.Sent, joint, r.Refused.Words())
 	switch {
 	case r.Refused.Status == http.StatusServiceUnavailable || r.Refused.Status == http.StatusTooManyRequests:
 		j.row(TopicLimit, question, Note, answer+": it has a limit")
