@@ -202,6 +202,15 @@ func TestStdinDecides(t *testing.T) {
 			onRequest: []int{200}, confidence: Likely,
 		},
 		{
+			name: "below a launcher that was left behind, beside another server that a client holds",
+			build: func(h *host) {
+				h.run(150, 100, 2*time.Hour, "claude").TTY = "pts/0"
+				h.run(200, 1, time.Hour, "sh -c obsidian-mcp-server & exec context7-mcp").Stdin = pipe(scan.PeerClosed)
+				h.run(201, 200, time.Hour, server).Stdin = pipe(scan.PeerClosed)
+				h.run(202, 200, time.Hour, server).Stdin = pipe(scan.PeerOpen, 150)
+			},
+		},
+		{
 			name: "asked once for what it does, with its answer going nowhere",
 			build: func(h *host) {
 				p := h.run(200, 1, time.Hour, server)

@@ -61,6 +61,8 @@ type Plan struct {
 
 	// Problems are sentences about what could not be seen.
 	Problems []string `json:"problems"`
+
+	nobody bool // was to carry it out
 }
 
 // Request is what one rule gives up on request only.
@@ -168,7 +170,7 @@ func (r *Recognised) Plan(rep *Report, c Consent) *Plan {
 	p := &Plan{
 		Schema: PlanSchema, Kind: PlanKind, Tool: rep.Tool, Taken: rep.Taken, Host: rep.Host.Name,
 		OlderThanSeconds: int64(c.OlderThan.Seconds()), Rules: slices.Clone(c.Rules),
-		Instances: []Doomed{}, Kept: []Kept{}, Problems: append([]string{}, rep.Problems...),
+		Instances: []Doomed{}, Kept: []Kept{}, Problems: append([]string{}, rep.Problems...), nobody: c.Self == 0,
 	}
 	g := newGuard(newTable(r, Options{}), c)
 	all := g.sentences(rep)
@@ -314,9 +316,13 @@ func (d *Doomed) group() scan.Group {
 	return g
 }
 
-// Groups are the processes of the instances that are still planned, for [scan.End].
+// Groups are the processes of the instances that are still planned, for [scan.End]; none of a plan
+// that nobody is to carry out.
 func (p *Plan) Groups() []scan.Group {
 	var out []scan.Group
+	if p.nobody {
+		return nil
+	}
 	for _, d := range p.Instances {
 		if d.Outcome == Planned {
 			out = append(out, d.group())

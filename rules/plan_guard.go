@@ -155,7 +155,7 @@ func (g *guard) keepsMember(s *given) string {
 // talkedTo says who can still talk to a process of an instance at whose own stdin nobody is: two
 // servers may lie below one launcher, each on a wire of its own.
 func (g *guard) talkedTo(in *instance, node int32) string {
-	if w, _ := g.wire(in); w < weak || wireOf(g.proc(node)) != held {
+	if w, _ := g.outerWire(in); w <= held || wireOf(g.proc(node)) != held {
 		return ""
 	}
 	holders := g.proc(node).Stdin.Holders

@@ -23,8 +23,20 @@ const (
 // wire returns what is known of an instance's stdin, and who holds its other end.
 //
 // Launchers and their server share one stdin, and a launcher that gives its child a pipe of its
-// own holds that pipe itself; so the outermost process that has a wire decides.
+// own holds that pipe itself; so the outermost process that has a wire decides. Only when that one is
+// dead the others matter: two servers may lie below one launcher, each on a wire of its own.
 func (t *table) wire(in *instance) (w wire, holders []int) {
+	w, holders = t.outerWire(in)
+	if w > held {
+		if other := t.heldBelow(in); other != nil {
+			return held, other.Holders
+		}
+	}
+	return w, holders
+}
+
+// outerWire is what is known of the stdin of the outermost process that has a wire.
+func (t *table) outerWire(in *instance) (w wire, holders []int) {
 	for _, m := range in.members {
 		p, rec := t.forest.procs[m], t.recs[m]
 		if rec == nil || rec.Role == RoleHelper && in.role != RoleHelper {
@@ -43,6 +55,24 @@ func (t *table) wire(in *instance) (w wire, holders []int) {
 		w = max(w, seen)
 	}
 	return w, nil
+}
+
+// heldBelow returns the stdin of a server in an instance that somebody outside of the instance may
+// hold; nil for none.
+func (t *table) heldBelow(in *instance) *scan.Stdin {
+	for _, m := range in.members {
+		p := t.forest.procs[m]
+		if t.recs[m].role() != RoleServer || wireOf(p) != held {
+			continue
+		}
+		if p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, func(pid int) bool {
+			at := t.forest.at(pid)
+			return at == none || t.of[at] != in
+		}) {
+			return p.Stdin
+		}
+	}
+	return nil
 }
 
 func wireOf(p *scan.Process) wire {
