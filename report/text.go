@@ -165,16 +165,15 @@ func first(i int, label string) string {
 }
 
 func (p *printer) servers(r *rules.Report) {
-	if len(r.Servers) == 0 {
-		return
+	if len(r.Servers) > 0 {
+		p.line("")
+		p.line(p.s.bold.Render("All servers"))
+		t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
+		for _, s := range r.Servers {
+			t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
+		}
+		p.table(t)
 	}
-	p.line("")
-	p.line(p.s.bold.Render("All servers"))
-	t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
-	for _, s := range r.Servers {
-		t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
-	}
-	p.table(t)
 	for _, list := range []struct {
 		title string
 		of    []rules.Owning
