@@ -58,8 +58,9 @@ const afterKill = 5 * time.Second
 // order of groups and stages.
 //
 // All of a group are opened with hold first, so that each signal reaches the process that its ID
-// names or nobody. When one is there and cannot be opened, nobody in its group is signalled: a
-// launcher that ended without its server would leave an orphan.
+// names or nobody. When one is there and cannot be opened, nobody in its group is signalled, and when
+// one cannot be signalled, nobody of a later stage: a launcher that ended without its server would
+// leave an orphan.
 //
 // The first stage is asked at once (SIGTERM, and SIGCONT for who is stopped and could not take it),
 // stage i of n after i/n of grace unless it has ended by itself, and what is left after grace is
@@ -130,6 +131,17 @@ func (e *ending) refuse(err error) {
 	}
 }
 
+// keepAfter gives up the later stages when somebody of this one may not be signalled: a launcher that
+// ends before its server makes an orphan of it.
+func (e *ending) keepAfter(stage int) {
+	for _, t := range e.targets {
+		if t.stage == stage && t.fate.Outcome == Refused {
+			e.refuse(fmt.Errorf("pid %d, which was to end before it, could not be signalled: %w", t.fate.ID.PID, t.fate.Err))
+			return
+		}
+	}
+}
+
 func (e *ending) close() {
 	for _, t := range e.targets {
 		if t.handle != nil {
@@ -150,6 +162,7 @@ func (e *ending) end(ctx context.Context, grace time.Duration) {
 				e.ask(t)
 			}
 		}
+		e.keepAfter(i)
 		n := time.Duration(e.stages)
 		clock.Reset(grace*time.Duration(i+1)/n - grace*time.Duration(i)/n)
 	}

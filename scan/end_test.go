@@ -257,6 +257,13 @@ func TestEndScripted(t *testing.T) {
 			want: []string{"1 refused", "2 killed"}, took: 5*time.Second + 5*time.Millisecond,
 		},
 		{
+			name:   "who may not be signalled keeps its launcher",
+			procs:  map[int]fakeProc{1: {term: errRefused, byTerm: never}, 2: {}},
+			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
+			log:  []string{"0s TERM 1"},
+			want: []string{"1 refused", "2 refused"}, took: 0,
+		},
+		{
 			name:   "who may not be signalled, and ends with its server all the same",
 			procs:  map[int]fakeProc{1: {byTerm: time.Second}, 2: {term: errRefused, after: 1}},
 			stages: [][]int{{2, 1}}, grace: 5 * time.Second,
