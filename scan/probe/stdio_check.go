@@ -124,8 +124,11 @@ func (c *checker) try(ctx context.Context, way Way) (End, error) {
 		return End{}, err
 	}
 	top := r.top(tree)
-	if top == nil {
+	switch {
+	case len(tree) == 0:
 		return End{Early: true}, nil
+	case top == nil && way == Terminate:
+		return End{Untried: "the process that was started has ended by itself"}, nil
 	}
 	if way == CloseStdin {
 		c.atRest(ctx, s, tree)

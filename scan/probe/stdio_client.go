@@ -30,7 +30,7 @@ func PlayClient(words []string, in io.Reader, out, errs io.Writer) int {
 		w.stdin.Close()
 	}()
 	go func() { _, _ = io.Copy(errs, w.stderr) }()
-	go func() { _, _ = io.Copy(out, w.stdout) }()
+	_, _ = io.Copy(out, w.stdout) // another may still answer when the first process has ended
 	_ = cmd.Wait()
 	return cmd.ProcessState.ExitCode()
 }

@@ -28,8 +28,13 @@ type kin struct {
 	known     map[scan.ID]bool
 	unmarked  map[scan.ID]bool // who was looked at and has no mark
 
-	// own are children of self that [os/exec] waits for. Of these, hidden ones are part of the check
-	// itself and never in a tree: the guard, the client that will be killed.
+	// told is called with each who is new; nil when nobody wants to know.
+	told func(scan.ID)
+
+	guard int // the PID of the guard, which is none of them
+
+	// own are children of self that [os/exec] waits for. Of these, the hidden one is never in a tree: the
+	// client that will be killed.
 	own, hidden map[int]bool
 }
 
@@ -74,7 +79,13 @@ func (k *kin) look(ctx context.Context) (*scan.Snapshot, []*scan.Process, error)
 		if found[p] {
 			return
 		}
-		found[p], k.known[p.ID()] = true, true
+		found[p] = true
+		if !k.known[p.ID()] {
+			k.known[p.ID()] = true
+			if k.told != nil {
+				k.told(p.ID())
+			}
+		}
 		for _, child := range below[p.PID] {
 			if child.Start >= p.Start { // on Windows a PPID may be that of a dead one, used again
 				take(child)
@@ -105,8 +116,9 @@ func (k *kin) look(ctx context.Context) (*scan.Snapshot, []*scan.Process, error)
 
 // adopted tells that a child of self is one of them.
 func (k *kin) adopted(p *scan.Process) bool {
-	// Those who were here before have children too, which self adopts as well.
-	return !k.strangers[p.ID()] && (len(k.strangers) == 0 || k.own[p.PID] || k.marked(p))
+	// Those who were here before have children too, which self adopts as well; and PID 1 adopts everybody's.
+	alone := len(k.strangers) == 0 && k.self != 1
+	return p.PID != k.guard && !k.strangers[p.ID()] && (alone || k.own[p.PID] || k.marked(p))
 }
 
 // marked tells that a process has the mark in the environment that it was started with.
@@ -197,7 +209,7 @@ const (
 	hurried = 300 * time.Millisecond
 
 	// rounds is how often a check looks for more, since who is ended may have started others meanwhile.
-	rounds = 5
+	rounds = 4
 )
 
 // clear ends all of them, and returns who is left nevertheless.
@@ -207,30 +219,23 @@ func (k *kin) clear(ctx context.Context) []scan.Process {
 		grace = hurried
 	}
 	ctx = context.WithoutCancel(ctx)
-	var left []scan.Process
-	for range rounds {
+	for round := 0; ; round++ {
 		_, tree, err := k.look(ctx)
-		if err != nil {
-			return left
+		if err != nil || round == rounds || len(tree) == 0 {
+			return values(tree)
 		}
-		if len(tree) == 0 {
-			return nil
+		if round == 0 {
+			scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, grace)
+			continue
 		}
-		scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, grace)
-		grace = 0 // who was started since has nobody who would miss it
-		left = left[:0]
+		// Who was started since has nobody who would miss it; and one that may not be signalled must not
+		// keep the others.
+		var alone []scan.Group
 		for _, p := range tree {
-			left = append(left, *p)
+			alone = append(alone, scan.Group{Stages: [][]scan.ID{{p.ID()}}})
 		}
+		scan.End(ctx, hold, alone, 0)
 	}
-	_, tree, err := k.look(ctx)
-	if err == nil {
-		left = left[:0]
-		for _, p := range tree {
-			left = append(left, *p)
-		}
-	}
-	return left
 }
 
 func hold(id scan.ID) (scan.Handle, error) {

@@ -208,6 +208,15 @@ func TestCheckFacts(t *testing.T) {
 	}
 }
 
+// A server whose first process goes away is ended by what is left to try.
+func TestCheckWithoutTop(t *testing.T) {
+	t.Parallel()
+	out := checkPart(t, brief, "leaves", "stubborn")
+	if len(out.Ends) != 3 || who(out.Ends[0]) != "stubborn" || out.Ends[1].Untried == "" || who(out.Ends[2]) != "stubborn" {
+		t.Errorf("the ends are %+v", out.Ends)
+	}
+}
+
 // Who spins when nobody is there is seen to.
 func TestCheckSeesProcessorTime(t *testing.T) {
 	t.Parallel()
@@ -364,6 +373,7 @@ func TestCheckKilled(t *testing.T) {
 	}{
 		{CloseStdin, []string{"drops", "deaf"}, 3},
 		{KillClient, []string{"drops", "good"}, 4},
+		{Terminate, []string{"forks", filepath.Join(t.TempDir(), "helper")}, 2},
 	} {
 		run := rand.Text()
 		p := startCheck(t, checking{Run: run, Words: c.words, Timeout: brief, Steps: true})
@@ -372,9 +382,15 @@ func TestCheckKilled(t *testing.T) {
 		for i := 0; len(marked(run)) < c.many && i < 500; i++ {
 			time.Sleep(20 * time.Millisecond)
 		}
+		var pid int
+		var start int64
+		if c.words[0] == "forks" { // whose helper has no mark; but the guard was told of it
+			pid, start = noted(t, c.words[1])
+			time.Sleep(500 * time.Millisecond)
+		}
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
-		for i := 0; len(marked(run)) > 0; i++ {
+		for i := 0; len(marked(run)) > 0 || pid != 0 && startOf(pid) == start; i++ {
 			if i == 400 {
 				t.Fatalf("killed at %s, it left %v", c.at, marked(run))
 			}

@@ -37,7 +37,10 @@ func (c *checker) start(ctx context.Context, client bool) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = r.handshake(ctx)
+	// The guard is told of it while it starts, which may take long.
+	if _, _, err = c.kin.look(ctx); err == nil {
+		err = r.handshake(ctx)
+	}
 	if err == nil {
 		return r, nil
 	}
