@@ -101,6 +101,8 @@ func between(seconds []float64) string {
 	for _, s := range seconds {
 		least, most = min(least, s), max(most, s)
 	}
+	const shown = 0.1 // in steps of which they are written
+	least, most = max(least, shown), max(most, shown)
 	if fmt.Sprintf("%.1f", least) == fmt.Sprintf("%.1f", most) {
 		return fmt.Sprintf("%.1f s", most)
 	}

@@ -409,8 +409,7 @@ type trialTree struct {
 	chain  []*scan.Process
 }
 
-// treeOf finds the chain from the process that was started to the server: down through what is known
-// for a launcher, to the first that it started.
+// treeOf finds the chain from the process that was started down to the server.
 func (c *checked) treeOf(tree []scan.Process) *trialTree {
 	t := &trialTree{os: c.OS, self: c.Self, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*probe.Leftover{}}
 	for i := range tree {
@@ -423,15 +422,31 @@ func (c *checked) treeOf(tree []scan.Process) *trialTree {
 		return t
 	}
 	t.top = t.order[0]
-	for p := t.top; p != nil; {
+	for p := t.top; p != nil && !slices.Contains(t.chain, p); p = t.starts(p) {
 		t.main, t.chain = p, append(t.chain, p)
-		children := t.below[p.PID]
-		if len(children) == 0 || len(Resolve(p, t.os).Launchers) == 0 || slices.Contains(t.chain, children[0]) {
-			break
-		}
-		p = children[0]
 	}
 	return t
+}
+
+// starts returns what a wrapper has started; nil when p is none. A program that nobody knows for a
+// launcher is one when it has started what is known for a server, and is not known for one itself.
+func (t *trialTree) starts(p *scan.Process) *scan.Process {
+	children := t.below[p.PID]
+	if len(children) == 0 {
+		return nil
+	}
+	if len(Resolve(p, t.os).Launchers) > 0 {
+		return children[0]
+	}
+	if rec := classify(p, t.os); rec.serves() {
+		return nil
+	}
+	for _, child := range children {
+		if rec := classify(child, t.os); rec.serves() {
+			return child
+		}
+	}
+	return nil
 }
 
 func (t *trialTree) kind(p *scan.Process) LayerKind {

@@ -54,6 +54,9 @@ func TestJudgeStdio(t *testing.T) {
 	direct := []scan.Process{proc(20, 10, "python3 server.py")}
 	helped := []scan.Process{proc(20, 10, "node server.mjs"), proc(21, 20, "/usr/lib/chromium/chromium --headless")}
 	adopted := []scan.Process{helped[0], proc(21, 10, "/usr/lib/chromium/chromium --headless")}
+	unknown := []scan.Process{proc(20, 10, "node start.mjs"), proc(21, 20, "node /x/node_modules/.bin/mcp-server-everything")}
+	piped2 := stayed(unknown[1], 20, scan.Ended)
+	piped2.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
 	golang := []scan.Process{proc(20, 10, "/opt/bin/go-mcp")}
 	piped := stayed(chain[2], 21, scan.Ended)
 	piped.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
@@ -84,6 +87,8 @@ func TestJudgeStdio(t *testing.T) {
 		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{
 			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), piped}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) never saw the end of its stdin: another process holds the other end", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "", true},
+		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(unknown[0], 10, scan.Ended), piped2}}),
+			CheckFailed, []string{"no: 2 processes of 2 are left after 20 s", "node (pid 21) never saw the end of its stdin: another process holds the other end", "node (pid 20) waits for what it started"}, "", true},
 		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(chain[0], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "npx (pid 20) stayed though the server had ended"}, "", true},
 		{"deaf and busy", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{func() probe.Leftover { b := busy; b.Outcome = scan.Killed; return b }()}}),

@@ -46,7 +46,7 @@ end_with_stdin()
 	},
 	{
 		Runtime: "go",
-		Where:   "in package main; call it first in main, before the server is given os.Stdin",
+		Where:   "in package main, which imports io, log, os and time; call it first in main, before the server is given os.Stdin",
 		Code: `// endWithStdin ends this process when its client has closed stdin, whatever other goroutines do.
 // The server reads what came from it, from a pipe in its place.
 func endWithStdin() {
