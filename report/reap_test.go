@@ -142,10 +142,13 @@ func confirmed(first *rules.Plan, b tableBuilder, c rules.Consent) *rules.Plan {
 // told returns a plan that was carried out, with what fate says of each instance and process.
 func told(p *rules.Plan, fate func(instance, process int) scan.Outcome) *rules.Plan {
 	var all [][]scan.Fate
-	for i, g := range p.Groups() {
+	for _, d := range p.Instances {
+		if d.Outcome != rules.Planned {
+			continue
+		}
 		var fates []scan.Fate
-		for _, id := range slices.Concat(g.Stages...) {
-			f := scan.Fate{ID: id, Outcome: fate(i, len(fates))}
+		for range d.Processes {
+			f := scan.Fate{Outcome: fate(len(all), len(fates))}
 			if f.Outcome == scan.Refused {
 				f.Err = errors.New("operation not permitted")
 			}
