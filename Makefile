@@ -16,7 +16,7 @@ test: ## run all tests, the lab too where node and npm are
 	$(GO) test ./...
 
 lint: ## gofmt and vet, on every system
-	@test -z "$$(gofmt -l cmd report rules scan)" || { gofmt -l cmd report rules scan; exit 1; }
+	@test -z "$$(gofmt -l cmd report rules scan testdata)" || { gofmt -l cmd report rules scan testdata; exit 1; }
 	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... || exit 1; done
 
 bench: ## speed and memory, each against another command in the same run
