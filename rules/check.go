@@ -314,7 +314,7 @@ func (t *trialTree) lostEnd(r *CheckRow) (b blame) {
 	l := t.left[main.ID()]
 	switch {
 	case l != nil && t.open(l):
-		r.Because = append(r.Because, t.says(main)+" never saw the end of its stdin: another process holds the other end")
+		r.Because = append(r.Because, t.says(main)+" never saw the end of its stdin: "+t.holder(l)+" the other end")
 		b.wrapper = main != t.top
 	case l != nil:
 		r.Because = append(r.Because, t.says(main)+" went on at the end of its stdin"+working(l))
@@ -337,10 +337,20 @@ func (t *trialTree) lostEnd(r *CheckRow) (b blame) {
 		}
 	}
 	if l != nil && l.Outcome == scan.Killed {
-		r.Because = append(r.Because, t.says(main)+" did not end at SIGTERM either, only at SIGKILL")
+		r.Because = append(r.Because, t.says(main)+" was sent SIGTERM then, and had to be killed")
 		b.signal = true
 	}
 	return b
+}
+
+// holder says who holds the other end of the stdin of who stayed.
+func (t *trialTree) holder(l *probe.Leftover) string {
+	for _, pid := range l.Process.Stdin.Holders {
+		if p := t.before[pid]; p != nil {
+			return t.says(p) + " holds"
+		}
+	}
+	return "another process holds"
 }
 
 func (t *trialTree) leftHelper(p *scan.Process) string {
@@ -365,7 +375,7 @@ func (t *trialTree) lostSignal(r *CheckRow) (b blame) {
 			r.Because = append(r.Because, t.leftHelper(p)+working(l))
 			b.helper = true
 		case alone && up != nil && deaf:
-			r.Because = append(r.Because, fmt.Sprintf("%s ended and %s stayed, which does not end at SIGTERM%s", t.says(up), t.says(p), working(l)))
+			r.Because = append(r.Because, fmt.Sprintf("%s ended and %s stayed, and had to be killed after a SIGTERM of its own%s", t.says(up), t.says(p), working(l)))
 			b.wrapper, b.signal = true, true
 		case alone && up != nil:
 			r.Because = append(r.Because, fmt.Sprintf("%s ended and did not pass SIGTERM on: %s stayed, and ended at a SIGTERM of its own%s", t.says(up), t.says(p), working(l)))

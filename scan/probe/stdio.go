@@ -91,7 +91,7 @@ type End struct {
 
 // Leftover is a process that stayed.
 type Leftover struct {
-	Process scan.Process // as it was seen last: PPID is the parent that it has now; with Stdin, where the system shows it
+	Process scan.Process // as it was seen last: PPID is the parent that it has now; with Stdin and its holders, where the system shows them
 
 	// Adopted tells that its parent of before has ended and another has inherited it. While a check
 	// runs on Linux that is mcpdoctor itself; without it, PID 1 or whoever adopts there.

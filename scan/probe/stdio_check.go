@@ -61,7 +61,7 @@ func CheckStdio(ctx context.Context, o StdioOptions) (*Stdio, error) {
 	}
 	restore, err := adopt()
 	if err != nil {
-		c.out.Problems = append(c.out.Problems, "a process that lost its parent and its environment would not be found again: "+err.Error())
+		c.out.Problems = append(c.out.Problems, "a process that loses its parent before it was seen is not found again: "+err.Error())
 	}
 	defer restore()
 	stop, err := c.guard(mark)
@@ -220,6 +220,7 @@ func (c *checker) leave(ctx context.Context, s *scan.Snapshot, tree []*scan.Proc
 		pids = append(pids, p.PID)
 	}
 	scan.Examine(ctx, s, pids, scan.ExamineOptions{})
+	scan.Holders(ctx, s, pids, scan.ExamineOptions{})
 	fates := map[scan.ID]scan.Outcome{}
 	for _, group := range scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, polite) {
 		for _, f := range group {

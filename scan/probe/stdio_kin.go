@@ -67,10 +67,26 @@ func (k *kin) look(ctx context.Context) (*scan.Snapshot, []*scan.Process, error)
 		return nil, nil, err
 	}
 	at := make(map[int]*scan.Process, len(s.Processes))
+	for i := range s.Processes {
+		at[s.Processes[i].PID] = &s.Processes[i]
+	}
+	var out []*scan.Process
+	for p := range k.find(s) {
+		switch {
+		case p.State == "Z":
+			k.reap(p)
+		case !k.hidden[p.PID]:
+			out = append(out, p)
+		}
+	}
+	return s, order(out, at), nil
+}
+
+// find returns those in a table that are theirs, the dead and the hidden too.
+func (k *kin) find(s *scan.Snapshot) map[*scan.Process]bool {
 	below := map[int][]*scan.Process{}
 	for i := range s.Processes {
 		p := &s.Processes[i]
-		at[p.PID] = p
 		below[p.PPID] = append(below[p.PPID], p)
 	}
 	found := map[*scan.Process]bool{}
@@ -80,12 +96,7 @@ func (k *kin) look(ctx context.Context) (*scan.Snapshot, []*scan.Process, error)
 			return
 		}
 		found[p] = true
-		if !k.known[p.ID()] {
-			k.known[p.ID()] = true
-			if k.told != nil {
-				k.told(p.ID())
-			}
-		}
+		k.remember(p.ID())
 		for _, child := range below[p.PID] {
 			if child.Start >= p.Start { // on Windows a PPID may be that of a dead one, used again
 				take(child)
@@ -97,21 +108,22 @@ func (k *kin) look(ctx context.Context) (*scan.Snapshot, []*scan.Process, error)
 			take(p)
 		}
 	}
-	for i := range s.Processes {
+	for i := range s.Processes { // their environments cost more, and most have been found by now
 		if p := &s.Processes[i]; !found[p] && k.marked(p) {
 			take(p)
 		}
 	}
-	var out []*scan.Process
-	for p := range found {
-		switch {
-		case p.State == "Z":
-			k.reap(p)
-		case !k.hidden[p.PID]:
-			out = append(out, p)
-		}
+	return found
+}
+
+func (k *kin) remember(id scan.ID) {
+	if k.known[id] {
+		return
 	}
-	return s, order(out, at), nil
+	k.known[id] = true
+	if k.told != nil {
+		k.told(id)
+	}
 }
 
 // adopted tells that a child of self is one of them.
@@ -202,8 +214,8 @@ func stages(tree []*scan.Process) [][]scan.ID {
 
 const (
 	// polite is how long who is left has between SIGTERM and SIGKILL when a check clears up. docker run
-	// and the like take their containers along in that time.
-	polite = 1500 * time.Millisecond
+	// and the like take their containers along in that time. Clients on an SDK give as much.
+	polite = 2 * time.Second
 
 	// hurried is the same when somebody waits for the command to end.
 	hurried = 300 * time.Millisecond

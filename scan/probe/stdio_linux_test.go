@@ -208,6 +208,15 @@ func TestCheckFacts(t *testing.T) {
 	}
 }
 
+// A wrapper that keeps the end of stdin from the server is named by what can be seen.
+func TestCheckSeesWhoHoldsStdin(t *testing.T) {
+	t.Parallel()
+	l := checkPart(t, brief, "holds", "good").Ends[0].Left
+	if len(l) != 2 || l[0].Process.Stdin.Peer != scan.PeerClosed || l[1].Process.Stdin.Peer != scan.PeerOpen || !slices.Equal(l[1].Process.Stdin.Holders, []int{l[0].Process.PID}) {
+		t.Errorf("left is %+v", l)
+	}
+}
+
 // A server whose first process goes away is ended by what is left to try.
 func TestCheckWithoutTop(t *testing.T) {
 	t.Parallel()
