@@ -279,11 +279,16 @@ func (t *table) listen(in *instance) []string {
 	return slices.Compact(out)
 }
 
-// inbound counts the connections to the instance's sockets; false when nobody looked.
+// inbound counts the connections to the instance's sockets; false when nobody looked. One to each known
+// helper is left out, since it is the server's own: it drives its browser through the debugging port.
 func (t *table) inbound(in *instance) (sum int, known bool) {
 	for _, m := range in.members {
 		if c := t.forest.procs[m].InboundConnections; c != nil {
-			sum, known = sum+*c, true
+			n := *c
+			if t.recs[m].role() == RoleHelper && in.role != RoleHelper {
+				n = max(0, n-1)
+			}
+			sum, known = sum+n, true
 		}
 	}
 	return sum, known

@@ -50,6 +50,8 @@ func findLeftovers(t *table) []Finding {
 		doubt := ""
 		if hasPort(t.listen(in)) {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
+		} else if t.marked(in, "listen") {
+			doubt = "whether it listens on a debugging port could not be seen"
 		} else if in.rec.Confidence == Possible {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {

@@ -56,6 +56,10 @@ func TestLeftovers(t *testing.T) {
 			p := h.run(200, 1, time.Hour, byPort)
 			p.Stdin, p.Listen = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}
 		}, nil, []int{200}},
+		{"adopted, and nobody could look whether it has a debugging port", func(h *host) {
+			p := h.run(200, 1, time.Hour, byPort)
+			p.Stdin, p.Unreadable = pipe(scan.PeerClosed), []string{"listen"}
+		}, nil, []int{200}},
 		{"adopted, with a debugging port to which somebody is connected", func(h *host) {
 			p, one := h.run(200, 1, time.Hour, byPort), 1
 			p.Stdin, p.Listen, p.InboundConnections = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}, &one
