@@ -272,6 +272,7 @@ func TestCheckOddServers(t *testing.T) {
 		"toolless":      {0, "2024-11-05", ""},
 		"broken tools":  {0, "2025-06-18", "the database is away"},
 		"endless tools": {mostTools, "2025-06-18", ""},
+		"sdk":           {1, "2025-11-25", ""},
 		"modern":        {3, "2026-07-28", ""},
 	} {
 		out := checkPart(t, time.Minute, part)

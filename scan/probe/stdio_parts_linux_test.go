@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The servers that are checked are this test binary, started again with a part to play: the first word
@@ -139,6 +141,11 @@ func assignParts() {
 				}
 				return usual(r), nil
 			})
+		},
+		"sdk": func([]string) { // the official SDK's own
+			server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+			mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+			_ = server.Run(context.Background(), &mcp.StdioTransport{}) // an error at the end of stdin
 		},
 		"modern": func([]string) { // speaks the revision without a handshake only
 			answering(func(r request) (any, error) {
