@@ -4,7 +4,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 TARGETS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 freebsd/amd64
 
-.PHONY: help build test lint bench golden check release fuzz mutate
+.PHONY: help build test lint bench golden check release fuzz sim mutate
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ fuzz: ## every fuzz target for 20 seconds
 
 mutate: ## take each safety check of a reap out, and demand that its test fails (a minute or two)
 	$(GO) run ./testdata/scripts/mutate
+
+sim: ## the simulation of reap on 200,000 worlds
+	$(GO) test ./cmd/mcpdoctor -run 'TestSimulation$$' -count 1 -v -timeout 60m -sim.worlds 200000
 
 check: lint ## lint, and all tests with the race detector
 	$(GO) test -race ./...

@@ -19,8 +19,10 @@ type eyes struct {
 	systemd bool // the machine's init is systemd
 	answers bool // systemd answers when it is asked
 
-	// lies changes what is seen of a process; nil for the truth. It is how a test sees that it can fail.
-	lies func(*scan.Process)
+	// What is seen wrongly, by which a test sees that it can fail: lies changes what is told of a
+	// process, early is by how much all seem older.
+	lies  func(*scan.Process)
+	early time.Duration
 }
 
 // look is what the command is given for [lookLive]: it takes the table, recognises, and looks closer at
@@ -89,12 +91,12 @@ func (m *machine) take(s *scan.Snapshot) {
 		if i == len(all)/2 {
 			m.pause()
 		}
-		if m.tasks[p.pid] != p || m.eyes.hidden && p.uid != m.eyes.uid {
+		if m.tasks[p.pid] != p || m.eyes.hidden && !m.readable(p) {
 			continue
 		}
 		uid, rss := p.uid, p.rss
 		out := scan.Process{
-			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(time.Duration(p.ticks()) * 10 * time.Millisecond), Name: p.kernelName(), Args: p.args,
+			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(-m.eyes.early + time.Duration(p.ticks())*10*time.Millisecond), Name: p.kernelName(), Args: p.args,
 			User: "user" + strconv.Itoa(uid), UID: &uid, State: p.state, TTY: p.tty, PGID: p.pgid, SID: p.sid, RSSBytes: &rss,
 		}
 		if p.state == "Z" {
@@ -157,7 +159,7 @@ func (m *machine) examine(s *scan.Snapshot, pids, brief []int) {
 func (p *task) kernelNamed(name string) bool { return p != nil && p.kernelName() == name }
 
 func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
-	r.Stdin, r.Stdout, r.Listen, r.InboundConnections, r.CWD, r.Cgroup, r.Env, r.Unreadable = nil, nil, nil, nil, "", "", nil, nil
+	r.Stdin, r.Stdout, r.Listen, r.InboundConnections, r.InboundSilenceSeconds, r.CWD, r.Cgroup, r.Env, r.Unreadable = nil, nil, nil, nil, nil, "", "", nil, nil
 	if top {
 		r.Cgroup = p.cgroup
 	}
@@ -190,7 +192,14 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 		r.Stdout = &out
 	}
 	if !slices.Contains(p.veiled, "listen") && !slices.Contains(p.veiled, "stdin") {
-		n := p.inbound
+		n := p.inbound + len(p.asked)
+		if len(p.asked) > 0 && p.inbound == 0 {
+			silence := int64(0)
+			for _, c := range p.asked {
+				silence = max(silence, int64((m.present-c.at)/time.Second))
+			}
+			r.InboundSilenceSeconds = &silence
+		}
 		r.Listen, r.InboundConnections = slices.Clone(p.listens), &n
 		if r.Listen == nil {
 			r.Listen = []string{}

@@ -39,7 +39,7 @@ func (g *grasp) Ended() bool {
 	g.m.mu.Lock()
 	defer g.m.mu.Unlock()
 	g.m.catchUp()
-	return g.to.ended
+	return g.to.ended && !g.m.careless
 }
 
 // send is what a signal of the command does.
@@ -47,6 +47,9 @@ func (m *machine) send(p *task, signal string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
+	if now := m.tasks[p.pid]; m.careless && now != nil {
+		p = now
+	}
 	switch {
 	case p.ended:
 		return scan.ErrGone
@@ -134,7 +137,7 @@ func (m *machine) table() string {
 			needed = "NOT NEEDED"
 		}
 		fmt.Fprintf(&b, "%8d %8d %10s uid %-5d %s  %s  [stdin %s, listens %v %d, veiled %v] %s\n", p.pid, p.ppid(), (m.present - p.born).Round(time.Second), p.uid, p.state,
-			commandWords(p.args), in, p.listens, p.inbound, p.veiled, needed)
+			commandWords(p.args), in, p.listens, p.inbound+len(p.asked), p.veiled, needed)
 	}
 	return b.String()
 }

@@ -47,6 +47,7 @@ type machine struct {
 	// needed.
 	forbids  func(*task, string) string
 	mistakes []string // what was done that must not be
+	careless bool     // a signal goes to who has the PID now: how a test sees that it can fail
 }
 
 // blame tells whether what happens is the doing of who is tested.
@@ -169,7 +170,8 @@ type task struct {
 	stdout  input
 	wires   []*wire // all of which it holds an end
 	listens []string
-	inbound int
+	inbound int      // connections to it that are always at work
+	asked   []*asked // connections to it, with when each was last written to
 	veiled  []string // what nobody can read of it
 
 	subreaper bool
@@ -187,6 +189,9 @@ type task struct {
 
 	purposes []*purpose
 }
+
+// asked is a connection to a process that listens.
+type asked struct{ at time.Duration }
 
 // input is what is at a descriptor.
 type input struct {

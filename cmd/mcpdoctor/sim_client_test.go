@@ -12,17 +12,29 @@ var errNotPermitted = errors.New("operation not permitted")
 
 // story lets something begin now, of which most will happen later.
 func (s *planet) story() {
-	switch n := s.IntN(20); {
-	case n < 9:
+	switch n := s.IntN(100); {
+	case n < 40:
 		s.storyClient()
-	case n < 11:
+	case n < 50:
 		s.storyOneShot()
-	case n < 14:
+	case n < 60:
 		s.storyDaemon()
-	case n < 17:
+	case n < 72:
 		s.storyGateway()
-	case n < 18:
+	case n < 78:
+		s.storyBrowser()
+	case n < 82:
+		s.storyHeadless()
+	case n < 86:
+		s.storyDeep()
+	case n < 89:
+		s.storyTools()
+	case n < 91:
+		s.storyContainer()
+	case n < 94:
 		s.storyReuse()
+	case n < 96:
+		s.storyClocks()
 	default:
 		s.storyBystanders()
 	}
@@ -102,7 +114,7 @@ func (s *planet) turn(o *open) {
 		return
 	}
 	servers := o.servers
-	switch s.IntN(8) {
+	switch s.IntN(10) {
 	case 0: // it starts all again, and ends the old ones
 		s.close(o.client, servers, true)
 		s.set(o)
@@ -134,7 +146,23 @@ func (s *planet) turn(o *open) {
 				w.hear(out)
 			}
 		}
-	case 7: // it runs a command that asks a server once
+	case 7: // it is stopped, and goes on later
+		o.client.state = "T"
+		s.at(s.moment(s.present), func() {
+			if !o.client.ended {
+				o.client.state = "S"
+			}
+		})
+	case 8: // one end is on its way to another process, for a moment
+		if w := servers[0].tasks[0].stdin.wire; w != nil && w.open() {
+			w.flying = true
+			s.after(s.within(time.Millisecond, 3*time.Second), func() {
+				if w.flying = false; len(w.writers) == 0 {
+					w.hangUp(s.machine)
+				}
+			})
+		}
+	case 9: // it runs a command that asks a server once
 		s.ask(o.client)
 	}
 }

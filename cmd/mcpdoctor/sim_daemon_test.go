@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -112,11 +113,23 @@ func (s *planet) storyGateway() {
 	if up.ended {
 		up = s.init
 	}
+	var client *task
+	if s.chance(20) { // an agent has started it
+		o := s.startClient(a)
+		up, client = o.client, o.client
+		s.at(s.moment(s.present), func() { s.end(client, "killed") })
+	}
 	flags := oneOf(s, "--outputTransport streamableHttp --port 8000", "--outputTransport streamableHttp --port 8000", "--outputTransport streamableHttp --stateful --port 8000",
 		"--outputTransport streamableHttp --stateful --sessionTimeout 60000 --port 8000", "--port 8000")
 	g := s.start(up, "node /srv/mcp/node_modules/.bin/supergateway --stdio 'node /srv/mcp/mcp-server.mjs' "+flags)
 	s.daemon(g, a)
-	g.veiled = nil
+	if client != nil {
+		s.connect(client, g, scan.StdinSocket)
+		g.purposes[0].over = s.chance(50) // or it is there for others too
+	}
+	if s.host.Container && s.chance(30) {
+		s.init.follows = false
+	}
 	g.inbound, g.version = 0, oneOf(s, "3.4.3", "3.4.3", "4.0.0", "")
 	stateful := len(flags) > 50
 	for range s.IntN(14) {
@@ -140,9 +153,15 @@ func (s *planet) request(g *task, session bool) {
 	if s.chance(15) {
 		long = s.within(20*time.Second, 3*time.Hour)
 	}
-	g.inbound++
+	c := &asked{s.present}
+	g.asked = append(g.asked, c)
+	hangUp := func() { g.asked = slices.DeleteFunc(g.asked, func(x *asked) bool { return x == c }) }
 	s.after(long, func() {
-		g.inbound--
+		if s.chance(30) { // the connection is kept for the next request, which may not come
+			s.after(s.within(time.Second, 2*time.Hour), hangUp)
+		} else {
+			hangUp()
+		}
 		if session && s.chance(50) {
 			return // the session goes on, with no request in flight
 		}

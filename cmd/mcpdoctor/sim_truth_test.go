@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpdoctor/rules"
@@ -28,6 +29,8 @@ func given(r *rules.Recognised, named []string) map[int]bool {
 func (s *planet) wrong(p *task, older time.Duration, named []string, given map[int]bool) string {
 	age := s.present - p.born
 	switch {
+	case s.cancelled.Load():
+		return "it was interrupted before"
 	case p.pid == 1:
 		return "it is the first process"
 	case s.jobs[p]:
@@ -67,7 +70,7 @@ func (s *planet) provable(u *unit, older time.Duration, named []string, all bool
 		if p.ended {
 			continue
 		}
-		if p.needed() != "" || len(p.veiled) > 0 || len(p.listens) > 0 || s.present-p.born < max(older, 20*time.Second) || p.stuck || p.refuses != nil || p.stdin.fd > 0 {
+		if p.needed() != "" || len(p.veiled) > 0 || len(p.listens) > 0 || s.present-p.born < max(older, 20*time.Second) || p.stuck || p.refuses != nil || p.stdin.fd > 3 {
 			return false
 		}
 		if p.uid != s.eyes.uid && !(s.eyes.uid == 0 && all) {
@@ -79,8 +82,8 @@ func (s *planet) provable(u *unit, older time.Duration, named []string, all bool
 			return false
 		}
 	}
-	if u.main.ended {
-		return false
+	if u.main.ended || s.eyes.hidden && s.eyes.uid != 0 || strings.Contains(commandWords(u.main.args), "/home/dev/mcp/") {
+		return false // hidepid hides who mcpdoctor itself belongs to; and a program may have no name that tells
 	}
 	switch u.kind {
 	case stdio:
@@ -91,8 +94,13 @@ func (s *planet) provable(u *unit, older time.Duration, named []string, all bool
 	case child:
 		g := top.parent
 		idle := s.present - top.born
-		return g.version == "3.4.3" && !g.ended && g.inbound == 0 && idle > 30*time.Second && u.main.stdin.wire.open() && !slices.Contains(g.args, "--stateful") &&
+		return g.version == "3.4.3" && !g.ended && len(g.asked) == 0 && idle > 30*time.Second && u.main.stdin.wire.open() && !slices.Contains(g.args, "--stateful") &&
 			slices.Contains(g.args, "--outputTransport") && (len(named) == 0 || slices.Contains(named, "spawn-per-request")) && s.newest(g) != top && len(g.children) > 2
+	}
+	if u.kind == browser {
+		w := u.main.stdin.wire
+		adopter := u.main.parent == s.init && !s.host.Container || u.main.parent.subreaper && u.main.parent.args[0] != "/opt/agents/keeper"
+		return w != nil && !w.open() && adopter && !s.undecided(u.main) && (len(named) == 0 || slices.Contains(named, "leftover-helper")) && s.eyes.answers
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,13 +15,14 @@ type planet struct {
 	*rand.Rand
 	seed uint64
 
-	now    time.Duration // when reap begins, on the boot clock
-	units  []*unit
-	users  []*account
-	self   *task
-	jobs   map[*task]bool // what a service manager keeps
-	all    bool           // root may end what others own
-	person bool
+	now       time.Duration // when reap begins, on the boot clock
+	units     []*unit
+	users     []*account
+	self      *task
+	jobs      map[*task]bool // what a service manager keeps
+	all       bool           // root may end what others own
+	person    bool
+	cancelled atomic.Bool // Ctrl-C was pressed a moment ago
 }
 
 // account is a user of the machine: who adopts below his log-in, and where he types.
