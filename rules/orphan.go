@@ -38,6 +38,7 @@ var orphan = Rule{
 		"client: close the session, wait, then terminate the whole process group, then kill it",
 		"to end it: mcpdoctor reap and not kill, since a PID may soon name another process, which reap looks at and kill does not",
 		remedyLauncher,
+		"before it happens: mcpdoctor check -- COMMAND starts a server, ends it as clients do, and shows what stays and in which layer",
 	},
 	Code: watchers,
 }

@@ -83,7 +83,7 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	case err != nil && ctx.Err() != nil:
 		return &problem{what: "interrupted", hint: "what was started has been ended"}
 	case err != nil:
-		return &problem{what: "cannot check it: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
+		return &problem{what: "cannot check it: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable; mcpdoctor has to be able to start itself"}
 	}
 	r := rules.JudgeStdio(found)
 	r.Taken, r.Tool = taken, rules.Tool{Name: "mcpdoctor", Version: version()}

@@ -55,7 +55,14 @@ func assignParts() {
 			for {
 			}
 		},
-		"soon gone": func([]string) { go func() { time.Sleep(100 * time.Millisecond); os.Exit(0) }(); serve() },
+		"soon gone": func([]string) { // as soon as it has said what its client waits for
+			answering(func(r request) (any, error) {
+				if r.Method == "tools/list" {
+					time.AfterFunc(20*time.Millisecond, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+				}
+				return usual(r), nil
+			})
+		},
 		"forks": func(args []string) { // its helper has left the tree, the session and the environment
 			spawn(func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "fork", args[0])
 			serve()
@@ -144,7 +151,9 @@ func assignParts() {
 		},
 		"sdk": func([]string) { // the official SDK's own
 			server := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
-			mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) { return nil, nil, nil })
+			mcp.AddTool(server, &mcp.Tool{Name: "nothing"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return nil, nil, nil
+			})
 			_ = server.Run(context.Background(), &mcp.StdioTransport{}) // an error at the end of stdin
 		},
 		"modern": func([]string) { // speaks the revision without a handshake only
