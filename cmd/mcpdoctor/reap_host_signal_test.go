@@ -20,6 +20,11 @@ func (m *machine) hold(id scan.ID) (scan.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
+	m.holds++
+	if do := m.atHold; do != nil {
+		m.atHold = nil
+		do()
+	}
 	switch p := m.tasks[id.PID]; {
 	case id.Start == 0:
 		return nil, scan.ErrUnnamed

@@ -47,6 +47,8 @@ type machine struct {
 	// needed.
 	forbids  func(*task, string) string
 	mistakes []string // what was done that must not be
+	atHold   func()   // what happens between the last look and the first handle, once
+	holds    int      // handles that were asked for
 	careless bool     // a signal goes to who has the PID now: how a test sees that it can fail
 }
 

@@ -3,6 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,36 +18,75 @@ import (
 	"mcpdoctor/scan"
 )
 
-// bench is a machine with one living client and its server, beside which others can be put. Nobody but
-// the orphans may ever be signalled.
+// bench is a machine on which a client is at work, beside whom others can be put. Nobody but those that
+// a test makes orphans may be signalled in any test.
 type bench struct {
 	*machine
-	t                 testing.TB
-	user, shell, cron *task
-	client, server    *task
-	person            bool
-	in                string
-	locked            error
+	t           testing.TB
+	user, shell *task
+	cron        *task
+	client      *task
+	server      *task
+	person      bool
+	in          io.Reader
+	locked      error
 }
 
-const node = "node /srv/mcp/node_modules/.bin/mcp-server-everything"
+const (
+	everything = "node /srv/mcp/node_modules/.bin/mcp-server-everything"
+	obsidian   = "node /home/dev/.npm-global/bin/obsidian-mcp-server"
+)
+
+// onBench runs a test in a bubble of its own.
+func onBench(t *testing.T, name string, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(t, newBench(t)) })
+	})
+}
 
 func newBench(t testing.TB) *bench {
-	b := &bench{t: t, machine: newMachine()}
+	b := &bench{t: t, machine: newMachine(), in: strings.NewReader("")}
 	b.user = b.start(b.init, "/usr/lib/systemd/systemd --user")
 	b.user.uid, b.user.subreaper, b.user.name, b.user.cgroup = 1000, true, "systemd", "/user.slice/user-1000.slice/user@1000.service/init.scope"
 	b.shell = b.start(b.user, "-bash")
 	b.shell.own()
-	b.shell.tty, b.shell.stdin.kind, b.shell.cgroup = "pts/0", scan.StdinTTY, "/user.slice/user-1000.slice/session-3.scope"
+	b.shell.tty, b.shell.cgroup = "pts/0", "/user.slice/user-1000.slice/session-3.scope"
+	b.shell.read(input{kind: scan.StdinTTY})
 	b.cron = b.start(b.init, "/usr/sbin/cron -f")
 	b.client = b.start(b.shell, "claude")
 	b.client.purposes = []*purpose{{what: "a person uses it"}}
-	b.server = b.serve(b.client, node)
+	b.server = b.serve(b.client, everything)
+	b.lookalikes()
 	b.play(100 * time.Hour)
 	return b
 }
 
-// serve starts a stdio server below a client, with a purpose of the client's.
+// lookalikes are alive, and each has something that orphans have.
+func (b *bench) lookalikes() {
+	alive := func(up *task, line, what string) *task {
+		p := b.start(up, line)
+		p.own()
+		p.uid, p.purposes = 1000, []*purpose{{what: what}}
+		p.read(input{kind: scan.StdinNull})
+		p.write(input{kind: scan.StdinFile})
+		return p
+	}
+	dead := func() input { return input{kind: scan.StdinPipe, wire: &wire{kind: scan.StdinPipe}} }
+	alive(b.user, "github-mcp-server http --port 8082", "a daemon").listens = []string{"tcp:127.0.0.1:8082"}
+	d := alive(b.user, everything+" streamableHttp", "a daemon whose launcher is gone")
+	d.listens = []string{"tcp:127.0.0.1:3001"}
+	d.read(dead())
+	alive(b.user, "mcp-server-fetch", "it works on an answer").read(dead())
+	alive(b.init, "node build.js", "a build").read(dead())
+	alive(b.init, "tail -F /var/log/mcp-server.log", "a person reads it")
+	sh := alive(b.shell, "sh -c 'printf x | mcp-server-sqlite'", "a script waits for an answer")
+	b.serve(sh, "mcp-server-sqlite").purposes[0].of = nil
+	worker := alive(b.user, "python worker.py", "a worker of a client that is gone")
+	b.serve(worker, "python3 -m mcp_server_git").purposes[0].of = worker
+}
+
+// serve starts a stdio server below a client, which uses it.
 func (m *machine) serve(client *task, line string) *task {
 	p := m.start(client, line)
 	m.connect(client, p, scan.StdinSocket)
@@ -57,26 +103,32 @@ func (m *machine) connect(client, server *task, kind scan.StdinType) {
 	client.hear(out)
 }
 
-// orphan makes a server whose client was killed so long ago, and which does not notice.
-func (b *bench) orphan(line string, age time.Duration) *task {
+// orphan makes a server with its launchers, which its client left behind so long ago.
+func (b *bench) orphan(age time.Duration, lines ...string) []*task {
 	present := b.present
 	b.present -= age
 	client := b.start(b.shell, "claude")
 	client.purposes = []*purpose{{what: "a person uses it"}}
-	p := b.serve(client, line)
+	out := []*task{b.serve(client, lines[0])}
+	for _, line := range lines[1:] {
+		up := out[len(out)-1]
+		p := b.start(up, line)
+		p.purposes, up.follows = up.purposes, true
+		out = append(out, p)
+	}
 	b.end(client, "killed")
 	b.present = present
-	return p
+	return out
 }
 
-// reap runs the command, in a bubble that the caller has made.
+// reap runs the command.
 func (b *bench) reap(ctx context.Context, args ...string) result {
 	b.t.Helper()
 	self := b.start(b.cron, "mcpdoctor "+strings.Join(args, " "))
 	self.uid = b.eyes.uid
 	var out, err bytes.Buffer
 	w := &world{
-		in: strings.NewReader(b.in), out: &out, err: &err, getenv: func(string) string { return "" },
+		in: b.in, out: &out, err: &err, getenv: func(string) string { return "" },
 		now: b.wall, look: b.look, hold: b.hold, self: self.pid,
 		lock:   func() (func(), error) { return func() {}, b.locked },
 		person: func() bool { return b.person }, root: func() bool { return b.eyes.uid == 0 },
@@ -89,15 +141,462 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
-// TestReap is the plain case: from cron, two orphans of different ages.
-func TestReap(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		old, young := b.orphan(node, 2*time.Hour), b.orphan(node, 10*time.Minute)
-		r := b.reap(t.Context(), "--older-than", "1h")
-		if r.code != 0 || !old.ended || young.ended || b.server.ended {
-			t.Errorf("exit code %d, old ended %t, young ended %t\n%s%s\n%s", r.code, old.ended, young.ended, r.out, r.err, b.table())
+// wants checks the exit code and what was said.
+func (b *bench) wants(r result, code int, words ...string) {
+	b.t.Helper()
+	if r.code != code {
+		b.t.Errorf("exit code %d, want %d\n%s%s\n%s", r.code, code, r.out, r.err, b.table())
+	}
+	for _, w := range words {
+		if !strings.Contains(r.out+r.err, w) {
+			b.t.Errorf("%q is not said:\n%s%s", w, r.out, r.err)
 		}
-		t.Log(r.out)
+	}
+}
+
+// signalled checks which signals were sent, as "SIGTERM 4711".
+func (b *bench) signalled(want ...string) {
+	b.t.Helper()
+	got := []string{}
+	for _, s := range b.signals {
+		if s.signal != "SIGCONT" || s.to.state == "T" {
+			got = append(got, fmt.Sprintf("%s %d", s.signal, s.to.pid))
+		}
+	}
+	if !slices.Equal(got, want) {
+		b.t.Errorf("signals are %v, want %v", got, want)
+	}
+}
+
+func terms(tasks ...*task) []string {
+	var out []string
+	for _, p := range tasks {
+		out = append(out, fmt.Sprintf("SIGTERM %d", p.pid))
+	}
+	return out
+}
+
+func TestReapFromCron(t *testing.T) {
+	onBench(t, "an old one and a young one", func(t *testing.T, b *bench) {
+		old := b.orphan(2*time.Hour, everything)[0]
+		young := b.orphan(10*time.Minute, everything)[0]
+		r := b.reap(t.Context(), "--older-than", "1h")
+		b.wants(r, 0, fmt.Sprintf("ended mcp-server-everything (pid %d)", old.pid), "1 instance ended (1 process)", "younger than 1 h")
+		b.signalled(terms(old)...)
+		if !old.ended || young.ended || b.server.ended {
+			t.Error(b.table())
+		}
+	})
+	onBench(t, "nothing to do", func(t *testing.T, b *bench) {
+		if r := b.reap(t.Context(), "--older-than", "1h"); r != (result{}) {
+			t.Errorf("it is not quiet: %+v", r)
+		}
+	})
+	onBench(t, "only young ones", func(t *testing.T, b *bench) {
+		b.orphan(30*time.Minute, everything)
+		if r := b.reap(t.Context(), "--older-than", "1h"); r != (result{}) {
+			t.Errorf("it is not quiet: %+v", r)
+		}
+	})
+	onBench(t, "one line for each", func(t *testing.T, b *bench) {
+		for range 3 {
+			b.orphan(2*time.Hour, obsidian)
+		}
+		r := b.reap(t.Context(), "--older-than", "1h")
+		if b.wants(r, 0, "3 instances ended"); strings.Count(r.out, "ended obsidian-mcp-server") != 3 {
+			t.Error(r.out)
+		}
+	})
+}
+
+// Identity: what was looked at is what is signalled, or nobody is.
+func TestReapIdentity(t *testing.T) {
+	onBench(t, "the PID is given to another between look and signal", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		var heir *task
+		b.atHold = func() {
+			b.end(p, "by itself")
+			b.taken = p.pid
+			heir = b.serve(b.client, everything)
+		}
+		r := b.reap(t.Context(), "--older-than", "1h", "--json")
+		b.wants(r, 0, `"outcome": "gone"`)
+		b.signalled()
+		if heir.pid != p.pid || heir.ended {
+			t.Errorf("the heir is %v, ended %t", heir, heir.ended)
+		}
+	})
+	onBench(t, "the PID is given to another between SIGTERM and SIGKILL", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.term = -1
+		b.after(4*time.Second, func() {
+			b.end(p, "by itself")
+			b.taken = p.pid
+			b.serve(b.client, everything)
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+		b.signalled(terms(p)...)
+	})
+	onBench(t, "it vanishes between the looks", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.after(time.Second, func() { b.end(p, "by itself") })
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.signalled()
+	})
+	onBench(t, "another with its PID is there at the second look", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.after(time.Second, func() {
+			b.end(p, "by itself")
+			b.taken = p.pid
+			b.orphan(90*time.Minute, everything)
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.signalled()
+	})
+}
+
+// Who has become owned between the looks is spared.
+func TestReapSpares(t *testing.T) {
+	onBench(t, "a worker holds its stdin again", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.after(time.Second, func() {
+			b.client.hold(p.stdin.wire)
+			p.purposes = []*purpose{{what: "a client holds it"}}
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared", "not leaked at the second look")
+		b.signalled()
+	})
+	onBench(t, "it listens, and a client attaches", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.after(time.Second, func() {
+			p.listens, p.inbound = []string{"tcp:127.0.0.1:4001"}, 1
+			p.purposes = []*purpose{{what: "a client is attached"}}
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.signalled()
+	})
+	onBench(t, "it can be looked into no longer", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.after(time.Second, func() {
+			p.veiled = []string{"stdin", "listen"}
+			p.purposes = []*purpose{{what: "nobody knows"}}
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.signalled()
+	})
+}
+
+// The clocks: what was too young at the first look is kept, whatever they do before the second.
+func TestReapClocks(t *testing.T) {
+	for name, change := range map[string]func(*bench){
+		"set forward by hours":  func(b *bench) { b.jumped += 5 * time.Hour },
+		"set back by hours":     func(b *bench) { b.jumped -= 5 * time.Hour },
+		"asleep for hours":      func(b *bench) { b.suspend(5 * time.Hour) },
+		"asleep, then set back": func(b *bench) { b.suspend(5 * time.Hour); b.jumped -= 5 * time.Hour },
+	} {
+		onBench(t, name, func(t *testing.T, b *bench) {
+			old, young := b.orphan(2*time.Hour, everything)[0], b.orphan(50*time.Minute, obsidian)[0]
+			b.after(time.Second, func() { change(b) })
+			b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+			b.signalled(terms(old)...)
+			if young.ended {
+				t.Error("the young one was ended")
+			}
+		})
+	}
+}
+
+// How processes take it.
+func TestReapBehaviours(t *testing.T) {
+	chain := []string{"=npm exec @modelcontextprotocol/server-everything", "sh -c 'mcp-server-everything'", everything}
+	onBench(t, "launchers end when their child has", func(t *testing.T, b *bench) {
+		c := b.orphan(2*time.Hour, chain...)
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.signalled(terms(c[2])...)
+	})
+	onBench(t, "launchers stay, and pass it on to nobody", func(t *testing.T, b *bench) {
+		c := b.orphan(2*time.Hour, chain...)
+		c[0].follows, c[1].follows, c[0].passes = false, false, true
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.signalled(terms(c[2], c[1], c[0])...)
+	})
+	onBench(t, "deaf to SIGTERM", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.term = -1
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "killed mcp-server-everything")
+		b.signalled(fmt.Sprintf("SIGTERM %d", p.pid), fmt.Sprintf("SIGKILL %d", p.pid))
+	})
+	onBench(t, "it takes a while", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.term = 4 * time.Second
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		b.signalled(terms(p)...)
+	})
+	onBench(t, "stopped", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.state = "T"
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		if len(b.signals) != 2 || b.signals[1].signal != "SIGCONT" {
+			t.Errorf("signals are %v", b.signals)
+		}
+	})
+	onBench(t, "it starts another on SIGTERM", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		var left *task
+		p.atTerm = func() {
+			left = b.start(p, everything)
+			left.purposes = p.purposes
+		}
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "too young")
+		b.signalled(terms(p)...)
+		if left == nil || left.ended || left.parent != b.user {
+			t.Errorf("what it left is %v", left)
+		}
+	})
+	onBench(t, "it cannot be killed", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.term, p.stuck = -1, true
+		ok := b.orphan(2*time.Hour, obsidian)[0]
+		if b.wants(b.reap(t.Context(), "--older-than", "1h"), 1, "still there", "1 instance ended"); !ok.ended {
+			t.Error("the other one was not ended")
+		}
+	})
+	onBench(t, "it may not be signalled", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		p.refuses = errors.New("operation not permitted")
+		ok := b.orphan(2*time.Hour, obsidian)[0]
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 1, "refused", "operation not permitted", "1 instance ended")
+		b.signalled(terms(ok)...)
+	})
+}
+
+func TestReapAsks(t *testing.T) {
+	for _, c := range []struct {
+		name, in string
+		args     []string
+		code     int
+		ends     bool
+	}{
+		{"yes", "y\n", nil, 0, true}, {"yes, as a word", "Yes\n", nil, 0, true}, {"no", "n\n", nil, 1, false}, {"an empty line", "\n", nil, 1, false},
+		{"something else", "yeah\n", nil, 1, false}, {"no answer", "", nil, 2, false}, {"told not to ask", "", []string{"--yes"}, 0, true},
+	} {
+		onBench(t, c.name, func(t *testing.T, b *bench) {
+			p := b.orphan(2*time.Hour, everything)[0]
+			b.person, b.in = true, strings.NewReader(c.in)
+			r := b.reap(t.Context(), append([]string{"--older-than", "1h"}, c.args...)...)
+			if b.wants(r, c.code); p.ended != c.ends {
+				t.Errorf("ended is %t\n%s%s", p.ended, r.out, r.err)
+			}
+			if asked := strings.Contains(r.err, "End 1 process? [y/N]"); asked == (c.args != nil) {
+				t.Errorf("asked is %t", asked)
+			}
+		})
+	}
+	onBench(t, "Ctrl-C", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		in, typed := io.Pipe()
+		b.person, b.in = true, in
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Hour, cancel)
+		b.wants(b.reap(ctx, "--older-than", "1h"), 2)
+		b.signalled()
+		typed.Close()
+		if p.ended {
+			t.Error("it was ended")
+		}
+	})
+	onBench(t, "nothing to ask about", func(t *testing.T, b *bench) {
+		b.person = true
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+	})
+	onBench(t, "what became owned while the person thought about it", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		in, typed := io.Pipe()
+		b.person, b.in = true, in
+		time.AfterFunc(10*time.Minute, func() { io.WriteString(typed, "y\n") })
+		b.after(5*time.Minute, func() {
+			b.client.hold(p.stdin.wire)
+			p.purposes = []*purpose{{what: "a client holds it"}}
+		})
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.signalled()
+	})
+}
+
+// What only shows opens no process.
+func TestReapShows(t *testing.T) {
+	snapshot := filepath.Join(t.TempDir(), "s.json")
+	for _, args := range [][]string{{}, {"-v"}, {"--json"}, {"--dry-run"}, {"--older-than", "1h", "--dry-run"}, {"--older-than", "0s", "--dry-run", "--yes", "--rule", "orphan"}, {"--older-than", "0s", "--yes", "--from", snapshot}} {
+		onBench(t, "reap "+strings.Join(args, " "), func(t *testing.T, b *bench) {
+			p := b.orphan(2*time.Hour, everything)[0]
+			s, _, err := b.look(t.Context(), b.wall(), closer{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(snapshot, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.wants(b.reap(t.Context(), args...), 0, "mcp-server-everything")
+			if b.holds > 0 || p.ended {
+				t.Errorf("%d processes were opened", b.holds)
+			}
+		})
+	}
+}
+
+func TestReapRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		args   []string
+		locked error
+		words  string
+	}{
+		{"too many", []string{"--older-than", "1h", "--max", "2"}, nil, "3 processes would be ended, which is more than 2: nothing was ended"},
+		{"no number", []string{"--older-than", "1h", "--max", "0"}, nil, "--max is 0"},
+		{"all users without root", []string{"--older-than", "1h", "--all-users"}, nil, "--all-users is for root"},
+		{"no such age", []string{"--older-than", "yesterday"}, nil, "90s, 10m, 1h30m or 2d"},
+		{"no such rule", []string{"--older-than", "1h", "--rule", "nonsense"}, nil, "no such rule"},
+		{"another is at work", []string{"--older-than", "1h"}, fmt.Errorf("%w (pid 4711)", scan.ErrLocked), "another reap of this user is at work (pid 4711)"},
+		{"no lock", []string{"--older-than", "1h"}, errors.New("cannot lock it: read-only file system"), "read-only file system"},
+		{"a log that cannot be written", []string{"--older-than", "1h", "--log", "/nowhere/at/all"}, nil, "cannot open the log"},
+		{"a log of nothing", []string{"--from", "-", "--log", "x"}, nil, "there is nothing to log"},
+	} {
+		onBench(t, c.name, func(t *testing.T, b *bench) {
+			for range 3 {
+				b.orphan(2*time.Hour, everything)
+			}
+			b.locked = c.locked
+			r := b.reap(t.Context(), c.args...)
+			b.wants(r, 2, c.words)
+			checkErrorForm(t, c.name, r.err)
+			if b.holds > 0 || r.out != "" {
+				t.Errorf("%d processes were opened; %q", b.holds, r.out)
+			}
+		})
+	}
+}
+
+func TestReapConsent(t *testing.T) {
+	listening := func(b *bench) *task {
+		p := b.orphan(2*time.Hour, obsidian)[0]
+		p.listens = []string{"tcp:127.0.0.1:4001"}
+		return p
+	}
+	onBench(t, "what is on request is kept", func(t *testing.T, b *bench) {
+		listening(b)
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.signalled()
+	})
+	onBench(t, "its rule is named", func(t *testing.T, b *bench) {
+		p := listening(b)
+		// The look-alikes that the rule gives up on request as well are what the user has agreed to.
+		b.forbids = func(to *task, _ string) string { return "" }
+		b.wants(b.reap(t.Context(), "--older-than", "1h", "--rule", "orphan"), 0)
+		if !p.ended || b.client.ended || b.server.ended {
+			t.Error(b.table())
+		}
+	})
+	onBench(t, "another rule is named", func(t *testing.T, b *bench) {
+		listening(b)
+		b.orphan(2*time.Hour, everything)
+		b.wants(b.reap(t.Context(), "--older-than", "1h", "--rule", "stale-generation"), 0)
+		b.signalled()
+	})
+	onBench(t, "another user's, as root", func(t *testing.T, b *bench) {
+		b.eyes.uid = 0
+		b.orphan(2*time.Hour, everything)
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.signalled()
+	})
+	onBench(t, "all users', as root", func(t *testing.T, b *bench) {
+		b.eyes.uid = 0
+		p := b.orphan(2*time.Hour, everything)[0]
+		b.wants(b.reap(t.Context(), "--older-than", "1h", "--all-users"), 0)
+		b.signalled(terms(p)...)
+	})
+	onBench(t, "another user's", func(t *testing.T, b *bench) {
+		b.eyes.uid = 1001
+		b.orphan(2*time.Hour, everything)
+		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.signalled()
+	})
+}
+
+func TestReapInterrupted(t *testing.T) {
+	chain := []string{"=npm exec @modelcontextprotocol/server-everything", "sh -c 'mcp-server-everything'", everything}
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		code  int
+		sent  func(tasks []*task) []string
+		words string
+	}{
+		{"while it waits for the second look", time.Second, 2, func([]*task) []string { return nil }, ""},
+		{"after the first signal", 3 * time.Second, 1, func(c []*task) []string { return terms(c[2]) }, "interrupted"},
+		{"after all were asked", 6 * time.Second, 1, func(c []*task) []string { return terms(c[2], c[1], c[0]) }, "interrupted"},
+	} {
+		onBench(t, c.name, func(t *testing.T, b *bench) {
+			tasks := b.orphan(2*time.Hour, chain...)
+			for _, p := range tasks {
+				p.term, p.follows = -1, false
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(c.after, cancel)
+			b.wants(b.reap(ctx, "--older-than", "1h"), c.code, c.words)
+			b.signalled(c.sent(tasks)...)
+		})
+	}
+}
+
+func TestReapWritesDown(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "reaped.jsonl")
+	for round := range 2 {
+		onBench(t, fmt.Sprint("the log, round ", round+1), func(t *testing.T, b *bench) {
+			b.orphan(2*time.Hour, everything)
+			refused := b.orphan(2*time.Hour, obsidian)[0]
+			refused.refuses = errors.New("operation not permitted")
+			b.wants(b.reap(t.Context(), "--older-than", "1h", "--log", log), 1)
+			text, err := os.ReadFile(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			if len(lines) != 2*(round+1) {
+				t.Fatalf("%d lines:\n%s", len(lines), text)
+			}
+			for i, want := range []string{"ended", "refused"} {
+				var line struct {
+					Outcome string `json:"outcome"`
+				}
+				if err := json.Unmarshal([]byte(lines[2*round+i]), &line); err != nil || line.Outcome != want {
+					t.Errorf("line %d is %s (%v), want %s", i, lines[2*round+i], err, want)
+				}
+			}
+		})
+	}
+	onBench(t, "JSON", func(t *testing.T, b *bench) {
+		p := b.orphan(2*time.Hour, everything)[0]
+		r := b.reap(t.Context(), "--older-than", "1h", "--json")
+		var plan struct {
+			Kind      string `json:"kind"`
+			Acted     bool   `json:"acted"`
+			Instances []struct {
+				RootPID int    `json:"root_pid"`
+				Outcome string `json:"outcome"`
+			} `json:"instances"`
+			Summary struct {
+				Ended int `json:"ended"`
+			} `json:"summary"`
+		}
+		if err := json.Unmarshal([]byte(r.out), &plan); err != nil {
+			t.Fatalf("%v: %s", err, r.out)
+		}
+		if b.wants(r, 0); plan.Kind != "mcpdoctor.reap" || !plan.Acted || len(plan.Instances) != 1 || plan.Instances[0].Outcome != "ended" || plan.Instances[0].RootPID != p.pid || plan.Summary.Ended != 1 {
+			t.Errorf("the plan is %+v", plan)
+		}
 	})
 }

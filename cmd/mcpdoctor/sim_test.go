@@ -26,7 +26,7 @@ var (
 // tally is what came out of some worlds.
 type tally struct {
 	worlds, looks, signals, acted, wrong int
-	could, did                    map[kind]int
+	could, did                           map[kind]int
 }
 
 func (y *tally) add(o *tally) {
