@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -173,8 +174,11 @@ func (w *wires) wrong() error {
 	return nil
 }
 
+// troubles are the words by which a line tells what is wrong.
+var troubles = []string{"error:", "exception:", "panic:", "cannot ", "failed to ", "no such ", "not found"}
+
 // telling returns the last line that names an error, else the last line. Node writes its version
-// below an error, and a shell its prompt.
+// below an error, and docker how to get help.
 func telling(text string) string {
 	last, named := "", ""
 	for l := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -183,7 +187,8 @@ func telling(text string) string {
 			continue
 		}
 		last = l
-		if lower := strings.ToLower(l); strings.Contains(lower, "error:") || strings.Contains(lower, "exception:") || strings.Contains(lower, "panic:") {
+		lower := strings.ToLower(l)
+		if slices.ContainsFunc(troubles, func(word string) bool { return strings.Contains(lower, word) }) {
 			named = l
 		}
 	}
