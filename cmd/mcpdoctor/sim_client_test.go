@@ -178,7 +178,8 @@ func (s *planet) close(client *task, servers []*unit, kill bool) {
 		if out := top.stdout.wire; out != nil && s.chance(50) {
 			client.let(out)
 		}
-		s.after(4*time.Second, func() { u.session.over = u.session.over || u.session.of == client })
+		// It is in use until its client would end it by a signal itself.
+		s.after(2*time.Second, func() { u.session.over = u.session.over || u.session.of == client })
 		if kill {
 			s.after(2*time.Second, func() {
 				if !client.ended {

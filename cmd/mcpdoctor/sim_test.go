@@ -251,7 +251,8 @@ func (s *planet) options() (args []string, older time.Duration, named []string) 
 		args = append(args, "--grace", "0s")
 	}
 	if s.chance(5) {
-		args = append(args, "--settle", "0s")
+		// Never less than usual: who wants no time between the looks gives up what the second is for.
+		args = append(args, "--settle", "6s")
 	}
 	if s.person = s.chance(30); s.person && s.chance(50) {
 		args = append(args, "--yes")
