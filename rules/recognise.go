@@ -118,12 +118,18 @@ func (r *Recognised) recognise(node int32) *Recognition {
 	case parent.Role == RoleGateway:
 		// A gateway starts nothing but servers. Whether it was told to start this one only
 		// makes it surer: pm2 cuts a gateway's command line down to its script.
+		targets := parent.Command.GatewayTargets()
 		rec.Confidence = Possible
-		for _, target := range parent.Command.GatewayTargets() {
+		for _, target := range targets {
 			told := ResolveLine(target, r.snap.Host.OS)
 			if sameProgram(told, rec.Command) {
 				rec.Confidence = Certain
 			}
+		}
+		if len(targets) > 0 && rec.Confidence == Possible && r.forest.procs[up].PID == 1 {
+			// The first process of a container has children that it did not start: what was left
+			// behind, and what the script started that became the gateway (exec).
+			return nil
 		}
 	case parent.Role == RoleLauncher && r.recs[up].Command.Program != "":
 		if !sameProgram(parent.Command, rec.Command) && parent.By != byRelation {

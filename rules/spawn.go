@@ -200,7 +200,8 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		}
 	}
 	for _, in := range idle {
-		if age, _ := t.age(in); proved > 0 && age >= proved {
+		// What the gateway was not told to start may be something else that it has for a child.
+		if age, _ := t.age(in); proved > 0 && age >= proved && in.rec.Confidence != Possible {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)

@@ -86,3 +86,25 @@ func TestGatewayModes(t *testing.T) {
 		})
 	}
 }
+
+// A gateway that is the first process of a container has children that it did not start: what was left
+// behind there, and what the script started that became the gateway.
+func TestFirstProcessHasOtherChildren(t *testing.T) {
+	h := newHost()
+	h.Host.Container = true
+	g := &h.Processes[0]
+	g.Args = strings.Fields("node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --outputTransport streamableHttp --port 8000")
+	g.Version, g.InboundConnections, g.Listen = "3.4.3", new(int), []string{"tcp:*:8000"}
+	for i := range 3 {
+		h.run(200+i, 1, time.Duration(i+1)*time.Hour, "sshd: dev@pts/1")
+		h.run(210+i, 1, time.Duration(i+1)*time.Hour, "node /srv/app/worker.js")
+		h.run(220+i, 1, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
+	}
+	var safe, onRequest []int
+	for _, f := range Recognise(&h.Snapshot).Judge(Options{}).Findings {
+		safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
+	}
+	if !slices.Equal(safe, []int{221, 222}) || len(onRequest) > 0 {
+		t.Errorf("safe %v, on request %v", safe, onRequest)
+	}
+}
