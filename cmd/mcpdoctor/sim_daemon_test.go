@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mcpdoctor/scan"
@@ -117,23 +118,35 @@ func (s *planet) storyGateway() {
 	if s.chance(20) { // an agent has started it
 		o := s.startClient(a)
 		up, client = o.client, o.client
-		s.at(s.moment(s.present), func() { s.end(client, "killed") })
+		s.at(s.moment(s.present), func() { s.end(o.client, "killed") })
 	}
 	flags := oneOf(s, "--outputTransport streamableHttp --port 8000", "--outputTransport streamableHttp --port 8000", "--outputTransport streamableHttp --stateful --port 8000",
 		"--outputTransport streamableHttp --stateful --sessionTimeout 60000 --port 8000", "--port 8000")
-	g := s.start(up, "node /srv/mcp/node_modules/.bin/supergateway --stdio 'node /srv/mcp/mcp-server.mjs' "+flags)
-	s.daemon(g, a)
+	line := "node /srv/mcp/node_modules/.bin/supergateway --stdio 'node /srv/mcp/mcp-server.mjs' " + flags
+	var g *task
+	if s.host.Container && s.chance(40) && len(s.init.purposes) == 0 { // the container is there for it
+		g, client = s.init, nil
+		g.args = lineWords(line)
+		g.purposes = []*purpose{{what: "it serves whoever comes"}}
+		g.listens = []string{"tcp:*:8000"}
+	} else {
+		g = s.start(up, line)
+		s.daemon(g, a)
+	}
+	g.inbound, g.version = 0, oneOf(s, "3.4.3", "3.4.3", "4.0.0", "")
+	stateful := strings.Contains(flags, "--stateful")
 	if client != nil {
 		s.connect(client, g, scan.StdinSocket)
 		g.purposes[0].over = s.chance(50) // or it is there for others too
 	}
-	if s.host.Container && s.chance(30) {
-		s.init.follows = false
-	}
 	g.inbound, g.version = 0, oneOf(s, "3.4.3", "3.4.3", "4.0.0", "")
-	stateful := len(flags) > 50
-	for range s.IntN(14) {
-		s.at(s.moment(s.present), func() { s.request(g, stateful) })
+	if !strings.Contains(flags, "streamableHttp") { // one server is for all who come
+		u := s.serverOf(g, manner{kind: scan.StdinSocket}, nil, &purpose{what: "its gateway talks to it", of: g}, []string{"/bin/sh -c 'node /srv/mcp/mcp-server.mjs'", "node /srv/mcp/mcp-server.mjs"})
+		u.main.eof = 0
+	} else {
+		for range s.IntN(14) {
+			s.at(s.moment(s.present), func() { s.request(g, stateful) })
+		}
 	}
 	if s.chance(20) {
 		s.at(s.moment(s.present), func() { s.end(g, "killed") })

@@ -29,14 +29,13 @@ var forms = [][]string{
 
 // manner is how a client keeps its servers.
 type manner struct {
-	kind    scan.StdinType // pipes, or socket pairs
-	own     bool           // each is the leader of a session of its own
-	leaky   bool           // it does not close its descriptors on exec: each gets those of the earlier ones
-	moved   bool           // its servers move their wire to another descriptor (Python SDK 2)
-	neglect bool
+	kind  scan.StdinType // pipes, or socket pairs
+	own   bool           // each is the leader of a session of its own
+	leaky bool           // it does not close its descriptors on exec: each gets those of the earlier ones
+	moved bool           // its servers move their wire to another descriptor (Python SDK 2)
 }
 
-// serve lets a client start a server in some form, which is in use as long as the session is open.
+// server lets a client start a server in some form, which is in use as long as the session is open.
 func (s *planet) server(client *task, how manner, earlier []*unit, session *purpose) *unit {
 	return s.serverOf(client, how, earlier, session, forms[s.IntN(len(forms))])
 }

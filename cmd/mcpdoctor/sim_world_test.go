@@ -34,13 +34,10 @@ type account struct {
 
 // unit is one server with its launchers, or whatever else the truth knows by itself.
 type unit struct {
-	kind  kind
-	tasks []*task // the outermost launcher first
-	main  *task
-
-	// What would have to be true, besides, for it to be seen that it is left over.
-	adopters bool // its client ends without a trace above it but who adopts
-	session  *purpose
+	kind    kind
+	tasks   []*task // the outermost launcher first
+	main    *task
+	session *purpose // what it was started for
 }
 
 type kind string
