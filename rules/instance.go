@@ -165,6 +165,9 @@ func (t *table) joins(over *instance, up int32, child *Recognition) bool {
 	case over.role == RoleHelper:
 		return false // who was started from inside a helper, an agent or its server, is somebody
 	case over.role == RoleClient, over.role == RoleGateway:
+		if t.proc(up).PID == 1 && t.recs[up].Command.Identity() != child.Command.Identity() {
+			return false // the script that became the first process of a container had started another
+		}
 		return child.Role == over.role && child.Name == over.rec.Name // a program in two layers
 	}
 	// A server below a server is a worker of its own kind, or a server that it uses as a client.

@@ -201,7 +201,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	for _, in := range idle {
 		// What the gateway was not told to start may be something else that it has for a child.
-		if age, _ := t.age(in); proved > 0 && age >= proved && in.rec.Confidence != Possible {
+		if age, _ := t.age(in); proved > 0 && age >= proved && t.told(gateway, in) {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
@@ -229,6 +229,13 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	c.remedy = t.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return t.finding(c), true
+}
+
+// told tells that a gateway's command line names what an instance runs.
+func (t *table) told(gateway, in *instance) bool {
+	return slices.ContainsFunc(gateway.rec.Command.GatewayTargets(), func(target string) bool {
+		return sameProgram(ResolveLine(target, t.snap.Host.OS), in.rec.Command)
+	})
 }
 
 // spread tells that the instances came one after another, and not all at once for a burst of

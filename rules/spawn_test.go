@@ -100,6 +100,11 @@ func TestFirstProcessHasOtherChildren(t *testing.T) {
 		h.run(210+i, 1, time.Duration(i+1)*time.Hour, "node /srv/app/worker.js")
 		h.run(220+i, 1, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
 	}
+	// Another gateway, whose mode is another.
+	h.run(300, 1, 5*time.Hour, "node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --outputTransport streamableHttp --stateful --port 8001").Version = "3.4.3"
+	for i := range 3 {
+		h.run(310+i, 300, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
+	}
 	var safe, onRequest []int
 	for _, f := range Recognise(&h.Snapshot).Judge(Options{}).Findings {
 		safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
