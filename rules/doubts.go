@@ -37,7 +37,7 @@ func (r *Recognised) Doubts() Doubts {
 		if !lost {
 			continue
 		}
-		if w == dead && in.owner.Kind != OwnerGateway && in.owner.Kind != OwnerTerminal {
+		if w == dead && in.owner.Kind != OwnerTerminal {
 			d.Holders = append(d.Holders, t.pids(in)...)
 		}
 		if t.unasked(in) || t.snap.Host.Services == nil {

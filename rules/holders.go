@@ -64,14 +64,12 @@ func (t *table) spareRead(gone map[*instance]lost) {
 	}
 }
 
-// reader says who reads what an instance writes, besides itself and other orphans; "" for nobody.
+// reader says who reads what an instance writes, besides itself and other orphans; "" for nobody. Who
+// cannot be seen reads too.
 func (t *table) reader(in *instance, gone map[*instance]lost) string {
 	out := t.mainProc(in).Stdout
-	switch {
-	case out == nil:
+	if out == nil || out.Type != scan.StdinPipe && out.Type != scan.StdinSocket || out.Peer == scan.PeerClosed {
 		return ""
-	case out.Holders == nil && out.Peer == scan.PeerOpen:
-		return "somebody" // and nobody looked who
 	}
 	for _, pid := range out.Holders {
 		at := t.forest.at(pid)
@@ -81,6 +79,9 @@ func (t *table) reader(in *instance, gone map[*instance]lost) string {
 		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.forgot(t.of[at], in) {
 			return fmt.Sprintf("pid %d", pid)
 		}
+	}
+	if len(out.Holders) == 0 || t.marked(in, "holders") { // nobody looked, or not everywhere
+		return "somebody who cannot be seen"
 	}
 	return ""
 }

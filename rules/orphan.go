@@ -304,8 +304,10 @@ func (t *table) unread(in *instance) bool {
 	switch {
 	case out == nil:
 		return false
-	case out.Type != scan.StdinPipe || out.Holders == nil || t.marked(in, "holders"):
-		return out.Peer == scan.PeerClosed
+	case out.Peer == scan.PeerClosed:
+		return true
+	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || t.marked(in, "holders"):
+		return false
 	}
 	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
 		at := t.forest.at(pid)

@@ -163,7 +163,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "somebody still reads",
+			onRequest: []int{200}, confidence: Likely, evidence: "somebody who cannot be seen still reads",
 		},
 		{
 			name: "adopted and without a stdin, but a living process reads its answers from a pipe",
@@ -344,6 +344,25 @@ func TestSettledServerUnderLivingClient(t *testing.T) {
 	}
 }
 
+// A server may ask another one once, and wait for its answer: it is known, but no client that talks to
+// its servers until it ends them.
+func TestSettledServerBelowAServer(t *testing.T) {
+	for _, out := range []*scan.Stdin{
+		{Type: scan.StdinPipe}, {Type: scan.StdinPipe, Peer: scan.PeerUnknown}, {Type: scan.StdinPipe, Peer: scan.PeerOpen},
+		{Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{}}, {Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{150}},
+	} {
+		h := newHost()
+		h.run(150, 100, 2*time.Hour, "python3 -m shell_mcp_server")
+		p := h.run(200, 150, time.Hour, "github-mcp-server stdio")
+		p.Stdin, p.Stdout = pipe(scan.PeerClosed), out
+		for _, f := range Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings {
+			if len(f.Reap.Safe) > 0 {
+				t.Errorf("stdout %+v: %s", out, f.Title)
+			}
+		}
+	}
+}
+
 // A program that nobody knows may have asked once and wait for the answer.
 func TestSettledServerUnderStranger(t *testing.T) {
 	h := newHost()
@@ -355,7 +374,7 @@ func TestSettledServerUnderStranger(t *testing.T) {
 		t.Errorf("findings are %+v", f)
 	}
 	// When nobody reads its answers, its client is gone, and the parent has adopted it.
-	for _, out := range []*scan.Stdin{{Type: scan.StdinSocket, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Holders: []int{}}} {
+	for _, out := range []*scan.Stdin{{Type: scan.StdinSocket, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{200}}} {
 		p.Stdout = out
 		f = Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
 		if len(f) != 1 || f[0].Confidence != Certain || !slices.Equal(f[0].Reap.Safe, []int{200}) {

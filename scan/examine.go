@@ -53,8 +53,9 @@ func Examine(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 }
 
 // Holders fills in Stdin.Holders of those of the processes pids whose standard input is open: who
-// holds the other end; and Stdout.Holders where the output is a pipe or an open socket: who reads it. It passes over the descriptors of every process, 100 ms and more on a large
-// machine, so that it is asked for the few where the answer decides something.
+// holds the other end; and Stdout.Holders where the output is: who reads it. It passes over the
+// descriptors of every process, 100 ms and more on a large machine, so that it is asked for the few
+// where the answer decides something.
 //
 // A process that holds the other end of its own standard input is named as well, like any other.
 // Holders of processes that may not be looked into are missed; then "holders" is in Unreadable, and
@@ -64,7 +65,7 @@ func Holders(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
 	open := slices.DeleteFunc(s.examinable(pids), func(p *Process) bool {
-		return (p.Stdin == nil || p.Stdin.Peer != PeerOpen) && (p.Stdout == nil || p.Stdout.Type != StdinPipe && p.Stdout.Peer != PeerOpen)
+		return (p.Stdin == nil || p.Stdin.Peer != PeerOpen) && (p.Stdout == nil || p.Stdout.Peer != PeerOpen)
 	})
 	if len(open) > 0 {
 		holders(ctx, s, open, o)

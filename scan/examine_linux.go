@@ -211,21 +211,24 @@ func (e *examination) look(i int, buf []byte) look {
 		var stdin, stdout end
 		l.ends, stdin, stdout = f.ends()
 		l.stdout = Stdin{Type: stdout.kind}
-		if stdout.kind == StdinSocket {
+		switch stdout.kind {
+		case StdinSocket:
 			l.stdout = f.far(stdout, e.sockets)
+		case StdinPipe:
+			l.stdout.Peer = f.pipeReader(stdout)
 		}
 		l.stdin = f.wire(l.ends, stdin, e.sockets, e.driven[i])
 		f.close()
 		l.knownSockets = e.sockets.knows(l.ends)
-		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Peer == PeerClosed
+		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Type == StdinSocket && l.stdout.Peer == PeerClosed
 		if closed || !l.knownSockets {
 			netns, err := h.link("ns/net")
 			l.foreign = err != nil || netns != e.netns
 		}
-		if closed && l.foreign {
+		if closed && l.foreign && l.stdin.Type == StdinSocket {
 			l.stdin.Peer = PeerUnknown
 		}
-		if l.foreign && l.stdout.Peer != "" {
+		if l.foreign && l.stdout.Type == StdinSocket {
 			l.stdout.Peer = PeerUnknown
 		}
 	}

@@ -287,18 +287,18 @@ func TestReaders(t *testing.T) {
 		cmd.Wait()         //nolint:errcheck
 	})
 	write.Close()
-	readers := func() []int {
+	output := func() *Stdin {
 		s := takeTable(t)
 		Examine(t.Context(), s, []int{cmd.Process.Pid}, patient)
 		Holders(t.Context(), s, []int{cmd.Process.Pid}, patient)
-		return s.find(cmd.Process.Pid).Stdout.Holders
+		return s.find(cmd.Process.Pid).Stdout
 	}
-	if got := readers(); !slices.Equal(got, []int{os.Getpid()}) {
-		t.Errorf("read by %v, want %d", got, os.Getpid())
+	if got := output(); got.Type != StdinPipe || got.Peer != PeerOpen || !slices.Equal(got.Holders, []int{os.Getpid()}) {
+		t.Errorf("output %+v, want it read by %d", got, os.Getpid())
 	}
 	read.Close()
-	if got := readers(); got == nil || len(got) > 0 {
-		t.Errorf("read by %v, want nobody", got)
+	if got := output(); got.Type != StdinPipe || got.Peer != PeerClosed {
+		t.Errorf("output %+v, want it read by nobody", got)
 	}
 }
 

@@ -112,7 +112,7 @@ func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
 
 // readers finds the end of p's output that others read.
 func readers(diag *sockDiag, root int, p *Process) (far, bool) {
-	if p.Stdout == nil || p.Stdout.Type != StdinPipe && p.Stdout.Peer != PeerOpen {
+	if p.Stdout == nil || p.Stdout.Peer != PeerOpen {
 		return far{}, false
 	}
 	h, err := openHandle(root, p.ID(), make([]byte, smallFile))

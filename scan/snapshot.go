@@ -127,10 +127,9 @@ type Process struct {
 	// Stdin is what is at the process's standard input; nil when nobody looked.
 	Stdin *Stdin `json:"stdin,omitempty"`
 
-	// Stdout is where its answers go, as far as can be told without disturbing it: a socket whose
-	// other end is closed has no reader any more; of a pipe only the type is known. Clients read the
-	// answers of a stdio server from either: a file or a terminal means that somebody asked once.
-	// Nil when nobody looked.
+	// Stdout is where its answers go: a pipe or socket whose other end is closed has no reader any
+	// more. Clients read the answers of a stdio server from either: a file or a terminal means that
+	// somebody asked once. Nil when nobody looked.
 	Stdout *Stdin `json:"stdout,omitempty"`
 
 	// Listen are the sockets it accepts connections on ("tcp:127.0.0.1:4001", "unix:/run/x.sock").

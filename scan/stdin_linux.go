@@ -68,31 +68,55 @@ func bracketed(target, prefix string) (uint64, bool) {
 // Only a FIFO is ever opened again, since to open a terminal or a device can have effects. O_PATH
 // opens nothing but pins down the file, so that what is checked is what is opened.
 func (f fds) pipePeer(e end) (peer StdinPeer, unread bool) {
-	pinned, err := openAt(f.dir, e.name, unix.O_PATH)
-	if err != nil {
-		return PeerUnknown, false
-	}
-	defer unix.Close(pinned)
-	var st unix.Stat_t
-	if err := unix.Fstat(pinned, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != e.inode {
-		return PeerUnknown, false
-	}
-	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user
-	// cannot be opened, although the descriptor can be seen.
-	reader, err := openAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return PeerUnknown, false
-	}
-	defer unix.Close(reader)
-	poll := []unix.PollFd{{Fd: int32(reader), Events: unix.POLLIN}}
-	if _, err := unix.Poll(poll, 0); err != nil {
-		return PeerUnknown, false
-	}
+	events, err := f.pollPipe(e, unix.O_RDONLY, unix.POLLIN)
 	switch {
-	case poll[0].Revents&unix.POLLHUP == 0:
+	case err != nil:
+		return PeerUnknown, false
+	case events&unix.POLLHUP == 0:
 		return PeerOpen, false
-	case poll[0].Revents&unix.POLLIN != 0:
+	case events&unix.POLLIN != 0:
 		return PeerClosed, true
 	}
 	return PeerClosed, false
+}
+
+// pipeReader tells in the same way whether anybody can still read from the anonymous pipe at
+// descriptor fd: a fresh writer of a pipe without readers polls POLLERR. Nothing is written.
+func (f fds) pipeReader(e end) StdinPeer {
+	events, err := f.pollPipe(e, unix.O_WRONLY, unix.POLLOUT)
+	switch {
+	case err != nil:
+		return PeerUnknown
+	case events&unix.POLLERR == 0:
+		return PeerOpen
+	}
+	return PeerClosed
+}
+
+// pollPipe opens an anonymous pipe once more and polls it.
+func (f fds) pollPipe(e end, mode int, want int16) (events int16, err error) {
+	pinned, err := openAt(f.dir, e.name, unix.O_PATH)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(pinned)
+	var st unix.Stat_t
+	if err := unix.Fstat(pinned, &st); err != nil {
+		return 0, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != e.inode {
+		return 0, errOther
+	}
+	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user
+	// cannot be opened, although the descriptor can be seen.
+	fd, err := openAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), mode|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	poll := []unix.PollFd{{Fd: int32(fd), Events: want}}
+	if _, err := unix.Poll(poll, 0); err != nil {
+		return 0, err
+	}
+	return poll[0].Revents, nil
 }
