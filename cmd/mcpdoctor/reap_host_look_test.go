@@ -183,7 +183,7 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 	}
 	if !slices.Contains(p.veiled, "stdin") {
 		out := scan.Stdin{Type: p.stdout.kind}
-		if w := p.stdout.wire; w != nil && w.kind == scan.StdinSocket {
+		if w := p.stdout.wire; w != nil {
 			out.Peer = scan.PeerClosed
 			if len(w.readers) > 0 {
 				out.Peer = scan.PeerOpen
@@ -295,7 +295,7 @@ func (m *machine) holders(s *scan.Snapshot, wanted []int) {
 		if in := r.Stdin; in != nil && in.Peer == scan.PeerOpen && p.stdin.wire != nil {
 			in.Holders, asked = who(p.stdin.wire.writers), true
 		}
-		if out := r.Stdout; out != nil && p.stdout.wire != nil && (out.Type == scan.StdinPipe || out.Peer == scan.PeerOpen) {
+		if out := r.Stdout; out != nil && p.stdout.wire != nil && out.Peer == scan.PeerOpen {
 			out.Holders, asked = who(p.stdout.wire.readers), true
 		}
 		if asked && blind {
