@@ -148,7 +148,10 @@ func (t *table) ownedServers(owner *instance) []*instance {
 func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
 	m := t.modeOf(gateway)
 	open, counted := t.inbound(gateway)
-	if m.proved == inFlight && counted && open == 0 {
+	// One that does not listen itself may be given its connections by another process (a cluster's
+	// worker), or takes no new ones and still answers the old.
+	deputy := counted && !hasPort(t.listen(gateway))
+	if m.proved == inFlight && counted && !deputy && open == 0 {
 		m.idle, m.proved = answered, answered // who waits for an answer has a connection
 	}
 	var idle, old []*instance
@@ -175,7 +178,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	silence, told := t.silence(gateway)
 	switch {
 	case proved == 0:
-	case t.marked(gateway, "listen"), open > 0 && !told:
+	case t.marked(gateway, "listen"), deputy, open > 0 && !told:
 		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
 	case open > 0:
 		// Who was started before the oldest request that may still be waiting for its answer does not

@@ -113,3 +113,25 @@ func TestFirstProcessHasOtherChildren(t *testing.T) {
 		t.Errorf("safe %v, on request %v", safe, onRequest)
 	}
 }
+
+// A gateway that does not listen itself has connections that are not counted.
+func TestGatewayThatDoesNotListen(t *testing.T) {
+	h := newHost()
+	g, none := h.run(200, 100, 24*time.Hour, "node /x/node_modules/.bin/supergateway --stdio 'node /x/s.mjs' --outputTransport streamableHttp --port 8000"), 0
+	g.Version, g.InboundConnections, g.Listen = "3.4.3", &none, []string{}
+	for i := range 5 {
+		h.run(201+i, 200, time.Duration(5-i)*time.Hour, "node /x/s.mjs")
+	}
+	found := 0
+	for _, f := range Recognise(&h.Snapshot).Judge(Options{}).Findings {
+		if f.Rule == spawnPerRequest.ID {
+			found += len(f.Reap.OnRequest)
+		}
+		if len(f.Reap.Safe) > 0 {
+			t.Errorf("%v are safe: %s", f.Reap.Safe, f.Title)
+		}
+	}
+	if found != 4 {
+		t.Errorf("%d may be ended on request, not 4", found)
+	}
+}
