@@ -72,6 +72,14 @@ func play(part []string) error {
 			fmt.Fprintln(c, "hello")
 			defer c.Close()
 		}
+	case "receive": // takes datagrams on a network and address
+		c, err := net.ListenPacket(part[1], part[2])
+		if err != nil {
+			return err
+		}
+		fmt.Println("ready", c.LocalAddr())
+		stay()
+		runtime.KeepAlive(c)
 	case "client": // starts a stubborn server on a wire of its own
 		theirs, ours, err := wire(part[1])
 		if err != nil {

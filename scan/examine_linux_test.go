@@ -302,6 +302,53 @@ func TestReaders(t *testing.T) {
 	}
 }
 
+// A signal that comes while descriptors are listed cuts no list short. Go's scheduler sends them at any
+// time, and a holder that is missed is a living client.
+func TestListsAreWhole(t *testing.T) {
+	const many = 300
+	for range many {
+		f, err := os.Open("/dev/null")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				unix.Kill(os.Getpid(), unix.SIGURG) //nolint:errcheck // to oneself
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	proc, err := openAt(unix.AT_FDCWD, "/proc", unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(proc)
+	for range 3000 {
+		h, err := openAny(proc, os.Getpid(), make([]byte, smallFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := h.openFDs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(f.names)
+		f.close()
+		h.close()
+		if n < many {
+			t.Fatalf("%d descriptors are listed of more than %d", n, many)
+		}
+	}
+}
+
 func TestHolders(t *testing.T) {
 	for _, kind := range []string{"pipe", "socketpair"} {
 		t.Run(kind, func(t *testing.T) {
@@ -449,6 +496,18 @@ func TestListenUnix(t *testing.T) {
 			}
 			wantInbound(t, examined(t, server.pid), 2)
 		})
+	}
+}
+
+// Who takes datagrams on a port or a name of its own listens too; a port that the kernel chose is only
+// that of who asks.
+func TestDatagrams(t *testing.T) {
+	const port = "127.0.0.1:21379"
+	name := filepath.Join(t.TempDir(), "s.sock")
+	for address, want := range map[string][]string{"udp " + port: {"udp:" + port}, "udp 127.0.0.1:0": {}, "unixgram " + name: {"unix:" + name}} {
+		if p := examined(t, startChild(t, "receive "+address, nil).pid); !slices.Equal(p.Listen, want) {
+			t.Errorf("%s: listens on %v, want %v", address, p.Listen, want)
+		}
 	}
 }
 

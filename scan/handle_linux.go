@@ -3,7 +3,6 @@ package scan
 import (
 	"errors"
 	"strconv"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,11 +78,12 @@ func (h handle) openFDs() (fds, error) {
 			f.close()
 			return fds{}, err
 		}
-		_, _, f.names = unix.ParseDirent(h.buf[:n], -1, f.names)
-		// procfs fills what it is given: when there is room for the longest entry, there is none.
-		if n <= 0 || n+int(unsafe.Sizeof(unix.Dirent{})) < len(h.buf) {
+		// Only an answer without an entry is the last one: getdents(2) returns what it has when a signal
+		// comes, and Go's scheduler sends itself signals all the time.
+		if n <= 0 {
 			return f, nil
 		}
+		_, _, f.names = unix.ParseDirent(h.buf[:n], -1, f.names)
 	}
 }
 

@@ -3,6 +3,7 @@ package scan
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -36,6 +37,9 @@ func (h *Held) openBy(pidfdOpen func(pid, flags int) (int, error)) error {
 	err = h.compare()
 	if err == nil {
 		err = h.confirm()
+	}
+	if err == nil {
+		err = h.untraced()
 	}
 	if err != nil {
 		h.close()
@@ -90,6 +94,26 @@ func (h *Held) confirm() error {
 		return ErrGone
 	}
 	return errForeign
+}
+
+// untraced tells that no debugger is attached: whoever looks at a process wants it to be there.
+func (h *Held) untraced() error {
+	content, err := h.read(strconv.Itoa(h.id.PID) + "/status")
+	if gone(err) {
+		return ErrGone
+	}
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(content) {
+		if value, ok := bytes.CutPrefix(line, []byte("TracerPid:")); ok {
+			if tracer := string(bytes.TrimSpace(value)); tracer != "0" {
+				return fmt.Errorf("pid %s debugs or traces it", tracer)
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // parsePidfd finds the PID in what /proc/self/fdinfo tells about a pidfd: that of the namespace that

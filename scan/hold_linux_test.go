@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -374,4 +375,32 @@ func TestParsePidfd(t *testing.T) {
 			t.Errorf("%q: %d", text, got)
 		}
 	}
+}
+
+// Who is debugged is not held: somebody looks at it.
+func TestHoldTraced(t *testing.T) {
+	runtime.LockOSThread() // a tracer is a thread
+	defer runtime.UnlockOSThread()
+	child := startChild(t, "stay", nil)
+	id := takeTable(t).find(child.pid).ID()
+	if err := unix.PtraceAttach(child.pid); err != nil {
+		t.Skipf("NOT TRIED: who is debugged is not held: nobody may debug here (%v)", err)
+	}
+	if _, err := unix.Wait4(child.pid, nil, unix.WALL, nil); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := Hold(id); err == nil || !strings.Contains(err.Error(), "debugs") {
+		t.Errorf("Hold says %v", err)
+		if err == nil {
+			h.Close()
+		}
+	}
+	if err := unix.PtraceDetach(child.pid); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Hold(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Close()
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A socketTable holds the sockets of our own network namespace, by inode: those of another are not
 // to be seen with sock_diag(7).
 type socketTable struct {
 	unix      map[uint32]unixSocket
-	listeners map[uint32]tcpSocket
+	listeners map[uint32]inetSocket
 	err       error // the first; then a list is missing or incomplete
 
 	mu   sync.Mutex
@@ -29,7 +31,11 @@ func readSockets(ctx context.Context) *socketTable {
 	if t.unix, t.err = t.diag.unixSockets(); t.err != nil {
 		return t
 	}
-	t.listeners, t.err = t.diag.tcpSockets(tcpListen)
+	t.listeners = make(map[uint32]inetSocket)
+	if t.err = t.diag.tcpSockets(tcpListen, t.listeners); t.err != nil {
+		return t
+	}
+	_ = t.diag.udpSockets(t.listeners) // a kernel without CONFIG_INET_UDP_DIAG does not list them
 	return t
 }
 
@@ -90,16 +96,17 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 	}
 
 	// A machine can have a hundred thousand connections: they are listed only when they matter.
-	var connected map[uint32]tcpSocket
+	connected := make(map[uint32]inetSocket)
 	if len(ports) > 0 && t.err == nil {
-		connected, t.err = t.diag.tcpSockets(tcpEstablished)
+		t.err = t.diag.tcpSockets(tcpEstablished, connected)
 	}
+	asleep := slept()
 	for i, p := range rows {
 		if looks[i].err == nil && p.Listen != nil {
 			n, silence := t.inbound(looks[i].ends, connected, ports, names)
 			p.InboundConnections = &n
 			if n > 0 && silence >= 0 {
-				seconds := int64(silence / time.Second)
+				seconds := int64((silence + asleep) / time.Second)
 				p.InboundSilenceSeconds = &seconds
 			}
 		}
@@ -107,6 +114,16 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 	if t.err != nil {
 		s.problem("the kernel did not list the sockets (%v): ports and the other ends of sockets are unknown", t.err)
 	}
+}
+
+// slept is how long the machine has been suspended since it was started. The kernel does not count it
+// into the silence of a connection, but into the age of a process.
+func slept() time.Duration {
+	var awake, all unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil {
+		return 0
+	}
+	return max(0, time.Duration(all.Nano()-awake.Nano()))
 }
 
 // listening returns what a process accepts connections on, and notes it in ports and names.
@@ -118,9 +135,15 @@ func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[str
 		}
 		if l, ok := t.listeners[uint32(e.inode)]; ok {
 			listen = append(listen, l.String())
-			ports[l.local.Port()] = true
+			if !l.udp {
+				ports[l.local.Port()] = true
+			}
 		}
-		if u := t.unix[uint32(e.inode)]; u.state == tcpListen {
+		u := t.unix[uint32(e.inode)]
+		if u.kind == unix.SOCK_DGRAM && u.state == tcpClose && u.name != "" {
+			listen = append(listen, "unix:"+strings.ToValidUTF8(u.name, "\uFFFD"))
+		}
+		if u.state == tcpListen {
 			listen = append(listen, "unix:"+strings.ToValidUTF8(u.name, "\uFFFD"))
 			names[u.name] = true
 		}
@@ -133,7 +156,7 @@ func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[str
 // are looked at, listens on: workers accept from a socket that their parent opened. An accepted unix
 // socket has the name of the one that accepted it. silence is that of the connection that has received
 // nothing for the longest time; -1 when it is not known of all.
-func (t *socketTable) inbound(ends []end, connected map[uint32]tcpSocket, ports map[uint16]bool, names map[string]bool) (n int, silence time.Duration) {
+func (t *socketTable) inbound(ends []end, connected map[uint32]inetSocket, ports map[uint16]bool, names map[string]bool) (n int, silence time.Duration) {
 	known := true
 	for _, e := range ends {
 		if e.kind != StdinSocket {

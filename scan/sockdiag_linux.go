@@ -129,6 +129,7 @@ type unixSocket struct {
 // The states of sockets, shared by all families: the kernel's include/net/tcp_states.h.
 const (
 	tcpEstablished = 1
+	tcpClose       = 7 // of datagram sockets: not connected
 	tcpListen      = 10
 )
 
@@ -222,10 +223,11 @@ func (u unixSocket) peerState() StdinPeer {
 	return PeerUnknown
 }
 
-// A tcpSocket is one socket of tcp(7), listening or connected.
-type tcpSocket struct {
+// An inetSocket is one socket of tcp(7), listening or connected, or of udp(7), bound to a port.
+type inetSocket struct {
 	inode  uint32
 	local  netip.AddrPort
+	udp    bool
 	silent time.Duration // since data was received, or since it was connected; -1 when not told
 }
 
@@ -238,12 +240,12 @@ const (
 	tcpInfoLastDataRecv = 52
 )
 
-// inetRequest is struct inet_diag_req_v2: the TCP sockets of a family in a state, with struct tcp_info
-// of those that are connected.
-func inetRequest(family, state uint8) []byte {
+// inetRequest is struct inet_diag_req_v2: the sockets of a family and a protocol in a state, with struct
+// tcp_info of those that are connected.
+func inetRequest(family, protocol, state uint8) []byte {
 	b := make([]byte, inetRequestSize)
 	b[0] = family
-	b[1] = unix.IPPROTO_TCP
+	b[1] = protocol
 	if state == tcpEstablished {
 		b[2] = 1 << (inetDiagInfo - 1)
 	}
@@ -252,9 +254,9 @@ func inetRequest(family, state uint8) []byte {
 }
 
 // parseInetDiag parses struct inet_diag_msg and the attributes behind it.
-func parseInetDiag(b []byte) (tcpSocket, bool) {
+func parseInetDiag(b []byte) (inetSocket, bool) {
 	if len(b) < inetDiagHeader {
-		return tcpSocket{}, false
+		return inetSocket{}, false
 	}
 	var addr netip.Addr
 	switch b[0] {
@@ -263,9 +265,9 @@ func parseInetDiag(b []byte) (tcpSocket, bool) {
 	case unix.AF_INET6:
 		addr = netip.AddrFrom16([16]byte(b[8:24])).Unmap()
 	default:
-		return tcpSocket{}, false
+		return inetSocket{}, false
 	}
-	t := tcpSocket{
+	t := inetSocket{
 		inode:  binary.NativeEndian.Uint32(b[68:]),
 		local:  netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
 		silent: -1,
@@ -279,11 +281,15 @@ func parseInetDiag(b []byte) (tcpSocket, bool) {
 }
 
 // String writes the address as it stands in a snapshot's Listen.
-func (t tcpSocket) String() string {
-	if t.local.Addr().IsUnspecified() {
-		return "tcp:*:" + strconv.Itoa(int(t.local.Port()))
+func (t inetSocket) String() string {
+	protocol := "tcp:"
+	if t.udp {
+		protocol = "udp:"
 	}
-	return "tcp:" + t.local.String()
+	if t.local.Addr().IsUnspecified() {
+		return protocol + "*:" + strconv.Itoa(int(t.local.Port()))
+	}
+	return protocol + t.local.String()
 }
 
 // unixSockets lists every unix socket of the namespace, by inode.
@@ -304,18 +310,33 @@ func (d *sockDiag) unixSocket(inode uint32) (u unixSocket, ok bool) {
 	return u, ok && err == nil && u.inode == inode
 }
 
-// tcpSockets lists the TCP sockets of the namespace that are in a state, by inode.
-func (d *sockDiag) tcpSockets(state uint8) (map[uint32]tcpSocket, error) {
-	sockets := make(map[uint32]tcpSocket)
+// tcpSockets adds the TCP sockets of the namespace that are in a state, by inode.
+func (d *sockDiag) tcpSockets(state uint8, sockets map[uint32]inetSocket) error {
+	return d.inetSockets(unix.IPPROTO_TCP, state, func(t inetSocket) { sockets[t.inode] = t })
+}
+
+// udpSockets adds those of the namespace that are bound to a port from which datagrams of anybody are
+// taken. Ports that the kernel chose by itself are left out: they are those of who only asks.
+func (d *sockDiag) udpSockets(sockets map[uint32]inetSocket) error {
+	const ephemeral = 32768 // ip_local_port_range of ip(7)
+	return d.inetSockets(unix.IPPROTO_UDP, tcpClose, func(t inetSocket) {
+		if port := t.local.Port(); port > 0 && port < ephemeral {
+			t.udp = true
+			sockets[t.inode] = t
+		}
+	})
+}
+
+func (d *sockDiag) inetSockets(protocol, state uint8, take func(inetSocket)) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		err := d.ask(unix.NLM_F_DUMP, inetRequest(family, state), func(body []byte) {
+		err := d.ask(unix.NLM_F_DUMP, inetRequest(family, protocol, state), func(body []byte) {
 			if t, ok := parseInetDiag(body); ok {
-				sockets[t.inode] = t
+				take(t)
 			}
 		})
 		if err != nil {
-			return sockets, err
+			return err
 		}
 	}
-	return sockets, nil
+	return nil
 }
