@@ -28,6 +28,8 @@ var orphan = Rule{
 		"a daemon that was started from a script which has ended: it listens, or its stdin is /dev/null, and is then left alone or given up only on request",
 		"a server that is shutting down: a client that closes regularly allows it about 4 seconds, so look twice",
 		"a one-shot (printf ... | server) that still works on its answer: when its parent lives, somebody reads its output, the output goes to a file, or requests are left, it is given up only on request",
+		"a server that was started with & where the system does not show its stdin (macOS, Windows, FreeBSD): there that it was adopted and that no service manager keeps it is all that can be known",
+		"a program that is named like a server and works on a connection that it has opened itself, or opens a port later, though its stdin is dead",
 		"a server whose stdin is on its way between two processes (SCM_RIGHTS) while an orphan holds it too: this cannot be seen",
 	},
 	Remedy: []string{
@@ -154,6 +156,8 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 		l.confidence, l.doubt = Possible, t.maybeService(in)
 	case !t.ripe(in):
 		l.confidence, l.doubt = Likely, tooYoung
+	case t.rootProc(in).TTY != "" && t.rootProc(in).TTY != "-":
+		l.confidence, l.doubt = Possible, "it has a terminal, at which somebody may have started it"
 	default:
 		l.confidence, l.safe = Likely, true
 	}
