@@ -163,7 +163,7 @@ func (t *table) youngest(ins []*instance) time.Duration {
 // reapLine is the command that ends what a finding gave up of these instances. The age is a round one
 // that all of them have reached, an hour at most.
 func (t *table) reapLine(rule *Rule, ins []*instance, named bool) string {
-	age, youngest := "0s", t.youngest(ins)
+	age, youngest := reapAges[len(reapAges)-1].word, t.youngest(ins) // which they will have reached
 	for _, step := range reapAges {
 		if youngest >= step.least {
 			age = step.word

@@ -4,7 +4,6 @@ package scan
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 
@@ -13,8 +12,16 @@ import (
 
 // lockPath is in the one directory that is there and writable for every user, also for one who is
 // not logged in (/run/user/UID is not there then) or has no home. Others can write in it too, so that
-// openLock looks before it touches.
+// openLock looks before it touches. Root has a directory of its own, in which nobody can be in the way.
 func lockPath() (string, error) {
+	if os.Geteuid() == 0 {
+		for _, dir := range []string{"/run", "/var/run"} {
+			var st unix.Stat_t
+			if unix.Lstat(dir, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && st.Uid == 0 && st.Mode&0o022 == 0 {
+				return dir + "/mcpdoctor.lock", nil
+			}
+		}
+	}
 	return "/tmp/mcpdoctor-" + strconv.Itoa(os.Geteuid()) + ".lock", nil
 }
 
@@ -22,7 +29,7 @@ func lockPath() (string, error) {
 func openLock(path string) (f *os.File, free bool, err error) {
 	const tries = 10
 	for range tries {
-		f, err = openOwn(path)
+		f, err = openOwn(path, unix.O_RDWR)
 		if err == unix.ENOENT || err == unix.EEXIST { // it went or came meanwhile
 			continue
 		}
@@ -54,60 +61,4 @@ func at(path string, f *os.File) bool {
 	}
 	opened, err := f.Stat()
 	return err == nil && os.SameFile(named, opened)
-}
-
-// openOwn opens or makes the file at path. Who else can write in its directory can have put anything
-// there: nothing is opened but a regular file of this user.
-func openOwn(path string) (*os.File, error) {
-	// O_NONBLOCK is for what was put there between the look and the opening: a FIFO without a reader.
-	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	if err == nil {
-		err = ours(&st)
-	}
-	var fd int
-	switch err {
-	case nil:
-		fd, err = unix.Open(path, flags, 0)
-	case unix.ENOENT:
-		// Without O_EXCL the kernel may refuse what is there, with EACCES (fs.protected_regular).
-		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err = unix.Fstat(fd, &st); err == nil {
-		err = ours(&st)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
-
-// ours says what is wrong with a file that is not a regular one of this user, known under one name
-// only: a second name would mean that it is another of the user's files, linked there.
-func ours(st *unix.Stat_t) error {
-	kind := "something"
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		if int(st.Uid) == os.Geteuid() {
-			if st.Nlink > 1 {
-				return errors.New("a hard link to another file is there, which must be removed first")
-			}
-			return nil
-		}
-		kind = "a file"
-	case unix.S_IFDIR:
-		kind = "a directory"
-	case unix.S_IFLNK:
-		kind = "a symbolic link"
-	case unix.S_IFIFO:
-		kind = "a FIFO"
-	case unix.S_IFSOCK:
-		kind = "a socket"
-	}
-	return fmt.Errorf("%s of uid %d is there, which must be removed first", kind, st.Uid)
 }

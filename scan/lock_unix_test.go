@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,14 @@ import (
 
 // The place of the lock is that of the user, whatever the environment says.
 func TestLockPath(t *testing.T) {
-	want := fmt.Sprintf("/tmp/mcpdoctor-%d.lock", os.Geteuid())
+	want, err := lockPath()
+	places := []string{fmt.Sprintf("/tmp/mcpdoctor-%d.lock", os.Geteuid())}
+	if os.Geteuid() == 0 {
+		places = append(places, "/run/mcpdoctor.lock", "/var/run/mcpdoctor.lock")
+	}
+	if err != nil || !slices.Contains(places, want) {
+		t.Fatalf("%q, %v", want, err)
+	}
 	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME", "USER"} {
 		t.Setenv(name, "/elsewhere")
 	}
@@ -149,7 +157,7 @@ func TestLockOddContent(t *testing.T) {
 // TestLockRemoved: a file that a cleaner removed between opening and locking is not the lock.
 func TestLockRemoved(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := openOwn(path)
+	f, err := openOwn(path, unix.O_RDWR)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +169,7 @@ func TestLockRemoved(t *testing.T) {
 	if at(path, f) {
 		t.Error("it was removed")
 	}
-	other, err := openOwn(path)
+	other, err := openOwn(path, unix.O_RDWR)
 	if err != nil {
 		t.Fatal(err)
 	}

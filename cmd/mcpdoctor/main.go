@@ -23,7 +23,11 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	interrupts := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		interrupts = append(interrupts, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts...)
 	w := system()
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, os.Args[1:], w) }()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -28,6 +27,9 @@ const (
 // usualMost is how many processes one run may end. The largest leak that was reported had 2,676; who
 // has as many may say so, and what else would end so many is more likely to be a mistake.
 const usualMost = 500
+
+// longestWait keeps a mistyped wait from holding the lock for ever.
+const longestWait = 10 * time.Minute
 
 type reapOptions struct {
 	olderThan span
@@ -58,7 +60,8 @@ func newReap(w *world) *cobra.Command {
 		Long: "reap ends the leaked servers that scan calls safe to end and that are at least as old as --older-than. It looks twice,\n" +
 			"asks each process to end (SIGTERM), the server before its launchers, and kills what is left after --grace. On a terminal\n" +
 			"it shows what it will end and asks first; without one, as from cron, it acts. Without --older-than it only shows.\n\n" +
-			"Exit code: 0 all that was planned is gone (or nothing was), 1 something survived or was refused, 2 trouble before acting.",
+			"Exit code: 0 all that was planned is gone (or nothing was), 1 something survived or was refused (by the system, by your\n" +
+			"answer, by an interrupt), 2 trouble before acting.",
 		Example: "  mcpdoctor reap\n  mcpdoctor reap --older-than 1h\n  mcpdoctor reap --older-than 10m --rule stale-generation\n  mcpdoctor reap --older-than 2d --yes --log reaped.jsonl",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
@@ -66,12 +69,13 @@ func newReap(w *world) *cobra.Command {
 		return o.run(ctx, w)
 	})
 	f := c.Flags()
-	f.Var(&o.olderThan, "older-than", "end what is at least so old (90s, 10m, 1h30m, 2d)")
+	f.Var(&o.olderThan, "older-than", "end what is at least so old (90s, 10m, 1h30m, 2d); nothing is ended without it")
+	f.Lookup("older-than").DefValue = "" // nought would read as if all ages were meant
 	f.Var(&o.rules, "rule", "only what this rule found, also what it gives up on request only (may be repeated)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be ended, and end nothing")
 	f.Var(&o.grace, "grace", "how long a process may take to end until it is killed")
-	f.Var(&o.settle, "settle", "how long to wait until the second look")
+	f.Var(&o.settle, "settle", "how long to wait until the second look; some servers take 15s to end after their client")
 	f.IntVar(&o.max, "max", o.max, "refuse to end more processes than this in one run")
 	f.BoolVar(&o.allUsers, "all-users", false, "end other users' processes too (for root)")
 	f.BoolVar(&o.json, "json", false, "print what was done as JSON")
@@ -97,25 +101,36 @@ func (o *reapOptions) run(ctx context.Context, w *world) error {
 	if o.shows() {
 		return o.show(ctx, w)
 	}
-	unlock, err := w.lock()
-	if errors.Is(err, scan.ErrLocked) {
-		return &problem{what: err.Error() + ": nothing was ended", hint: "wait for it to end, or only look: mcpdoctor reap --dry-run"}
-	}
-	if err != nil {
-		return &problem{what: err.Error(), hint: "two reaps must not run at one time, so that nothing is ended without the lock"}
-	}
-	defer unlock()
 	log, err := o.openLog()
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	return o.act(ctx, w, log)
+	err = o.act(ctx, w, log)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		fmt.Fprintln(w.err, "mcpdoctor: interrupted: nothing was ended")
+		return errLeft
+	}
+	return err
+}
+
+// oneReap keeps another reap from acting at the same time.
+func (w *world) oneReap() (unlock func(), err error) {
+	unlock, err = w.lock()
+	switch {
+	case errors.Is(err, scan.ErrLocked):
+		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "wait for it to end, or only look: mcpdoctor reap --dry-run"}
+	case err != nil:
+		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "two reaps must not run at one time, so that nothing is ended without the lock"}
+	}
+	return unlock, nil
 }
 
 // check refuses what cannot be meant.
 func (o *reapOptions) check(w *world) error {
 	switch {
+	case o.grace.Duration > longestWait || o.settle.Duration > longestWait:
+		return &problem{what: fmt.Sprintf("--grace and --settle are %s at most", rules.Age(longestWait)), hint: "no server needs longer to end; meanwhile no other reap could act"}
 	case o.max < 1:
 		return &problem{what: fmt.Sprintf("--max is %d, and at least 1 is needed", o.max), hint: "--dry-run ends nothing"}
 	case o.allUsers && !w.root():
@@ -161,6 +176,7 @@ func (o *reapOptions) show(ctx context.Context, w *world) error {
 
 // act is the reap itself: look, ask, look again, end, look whether it is so.
 func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
+	w.finish.Store(true) // it says what it did, or that it did nothing, whenever it is interrupted
 	first, err := o.look(ctx, w, nil)
 	if err != nil {
 		return err
@@ -190,20 +206,25 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	unlock, err := w.oneReap()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	second, err := o.look(ctx, w, first)
 	if err != nil {
 		return err
 	}
 	plan = second.seen.Confirm(first.plan, second.plan, second.report)
 
-	w.finish.Store(true) // from here on it says what it did, whatever happens
 	plan = plan.Told(scan.End(ctx, w.hold, plan.Groups(), o.grace.Duration))
 	plan = o.verify(ctx, w, plan, second)
 	// The log first: whoever reads the result may have gone away, and that ends a program.
 	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
 	switch {
 	case err != nil:
-		return fmt.Errorf("the processes were ended, but it cannot be written down: %w", err)
+		w.say(fmt.Errorf("the processes were ended, but it cannot be written down: %w", err))
+		return errLeft
 	case plan.Failed() || ctx.Err() != nil:
 		return errLeft
 	}
@@ -317,9 +338,9 @@ func (o *reapOptions) openLog() (io.WriteCloser, error) {
 	if o.log == "" {
 		return nopCloser{io.Discard}, nil
 	}
-	f, err := os.OpenFile(o.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := scan.Append(o.log)
 	if err != nil {
-		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was ended; --log takes the name of a file that can be written"}
+		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was ended; --log takes the name of a file of your own that can be written"}
 	}
 	return f, nil
 }

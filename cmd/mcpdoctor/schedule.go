@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// job is what a scheduler is told to run: program reap --older-than olderThan.
+// job is what a scheduler is told to run: program reap --settle 20s --older-than olderThan. Nobody waits
+// for it, so that it can wait for the slowest server that is known to end by itself after its client.
 type job struct {
 	program   string // absolute path of mcpdoctor, with graphic characters only
 	olderThan string // as the flag takes it
@@ -37,6 +38,9 @@ var schedulers = []scheduler{
 	{word: "systemd", says: "Print a shell script that installs a systemd user timer", typed: []string{"systemctl", "timer"}, write: systemdScript},
 	{word: "launchd", says: "Print a launchd agent", typed: []string{"launchctl", "launchagent", "plist"}, write: launchdAgent},
 }
+
+// leastAge keeps a schedule from ending what has only just lost its client.
+const leastAge = time.Minute
 
 func newSchedule(w *world) *cobra.Command {
 	age := span{time.Hour}
@@ -89,6 +93,12 @@ func noScheduler(c *cobra.Command, args []string) error {
 }
 
 func (s scheduler) schedule(w *world, age span) (string, error) {
+	if age.Duration < leastAge {
+		return "", &problem{
+			what: "a schedule would end what has only just lost its client: --older-than is " + age.String(),
+			hint: "1m is the least, 1h is usual",
+		}
+	}
 	program, err := w.program()
 	if err != nil {
 		return "", err
@@ -96,7 +106,7 @@ func (s scheduler) schedule(w *world, age span) (string, error) {
 	if !strings.HasPrefix(program, "/") {
 		return "", &problem{
 			what: fmt.Sprintf("%s runs programs whose path begins with /, and this is %s", s.word, program),
-			hint: fmt.Sprintf("on Windows the Task Scheduler does it: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q", int(every.Minutes()), "mcpdoctor reap --older-than "+age.String()),
+			hint: fmt.Sprintf("on Windows the Task Scheduler does it: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q", int(every.Minutes()), "mcpdoctor reap --settle 20s --older-than "+age.String()),
 		}
 	}
 	if !graphic(program) {

@@ -13,8 +13,8 @@ import (
 func cronTable(j job) (string, error) {
 	const text = `# mcpdoctor: ends leaked MCP servers that are at least %[2]s old, every 15 minutes; cron mails what it did
 # mcpdoctor: install with (crontab -l 2>/dev/null; mcpdoctor schedule --older-than %[2]s cron) | crontab -
-# mcpdoctor: remove with crontab -l | grep -v -e '^# mcpdoctor:' -e ' reap --older-than %[2]s$' | crontab -
-7,22,37,52 * * * * %[1]s reap --older-than %[2]s
+# mcpdoctor: remove with crontab -l | grep -v -e '^# mcpdoctor:' -e ' reap --settle 20s --older-than %[2]s$' | crontab -
+7,22,37,52 * * * * %[1]s reap --settle 20s --older-than %[2]s
 `
 	return fmt.Sprintf(text, cronWord(j.program), j.olderThan), nil
 }

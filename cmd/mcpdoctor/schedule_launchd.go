@@ -33,6 +33,8 @@ func launchdAgent(j job) (string, error) {
   <array>
     <string>%[1]s</string>
     <string>reap</string>
+    <string>--settle</string>
+    <string>20s</string>
     <string>--older-than</string>
     <string>%[2]s</string>
   </array>

@@ -41,7 +41,7 @@ Description=End leaked MCP servers
 # Exit code 1, something survived or was refused, is a failure: the unit shows it until a run succeeds.
 [Service]
 Type=oneshot
-ExecStart=%[1]s reap --older-than %[2]s
+ExecStart=%[1]s reap --settle 20s --older-than %[2]s
 # A run takes seconds. One that hangs would keep the timer from starting the next.
 TimeoutStartSec=5min
 END

@@ -92,7 +92,7 @@ func TestScheduleWhereverTheFlagStands(t *testing.T) {
 	for args, want := range map[string]string{
 		"cron --older-than 2d": "2d", "--older-than 2d cron": "2d", "--older-than=48h cron": "2d", "cron --older-than 90m": "1h30m",
 	} {
-		if text := written(t, "/opt/mcpdoctor", strings.Fields(args)...); !strings.HasSuffix(text, "* /opt/mcpdoctor reap --older-than "+want+"\n") {
+		if text := written(t, "/opt/mcpdoctor", strings.Fields(args)...); !strings.HasSuffix(text, "* /opt/mcpdoctor reap --settle 20s --older-than "+want+"\n") {
 			t.Errorf("schedule %s:\n%s", args, text)
 		}
 	}
@@ -160,7 +160,7 @@ func TestScheduleRefusesPaths(t *testing.T) {
 		written(t, path, "cron")
 		written(t, path, "launchd")
 	}
-	if r := scheduled(t, `C:\mcpdoctor.exe`, "cron", "--older-than", "2d"); !strings.Contains(r.err, `schtasks /create /tn mcpdoctor /sc minute /mo 15 /tr "mcpdoctor reap --older-than 2d"`) {
+	if r := scheduled(t, `C:\mcpdoctor.exe`, "cron", "--older-than", "2d"); !strings.Contains(r.err, `schtasks /create /tn mcpdoctor /sc minute /mo 15 /tr "mcpdoctor reap --settle 20s --older-than 2d"`) {
 		t.Errorf("on Windows: %s", r.err)
 	}
 }
@@ -193,7 +193,7 @@ func TestLaunchdAgent(t *testing.T) {
 	for _, name := range hostileNames {
 		program := "/opt/" + name + "/mcpdoctor"
 		plist := parsePlist(t, written(t, program, "launchd", "--older-than", "2d"))
-		if got := strings.Join(plist["ProgramArguments"], "\n"); got != program+"\nreap\n--older-than\n2d" {
+		if got := strings.Join(plist["ProgramArguments"], "\n"); got != program+"\nreap\n--settle\n20s\n--older-than\n2d" {
 			t.Errorf("for %q the agent runs %q", program, got)
 		}
 		for key, want := range map[string]string{"Label": "mcpdoctor.reap", "StartInterval": "900", "StandardOutPath": "/home/ada/Library/Logs/mcpdoctor.reap.log"} {

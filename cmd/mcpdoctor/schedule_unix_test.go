@@ -69,7 +69,7 @@ func TestCronLine(t *testing.T) {
 			c := exec.CommandContext(t.Context(), "/bin/sh", "-c", undo.Replace(command))
 			c.Env, c.Dir = []string{"PATH=/usr/bin:/bin", "HOME=/"}, "/"
 			out, err := c.CombinedOutput()
-			if got := said(); err != nil || len(out) > 0 || got != program+"\nreap\n--older-than\n1d12h\n" {
+			if got := said(); err != nil || len(out) > 0 || got != program+"\nreap\n--settle\n20s\n--older-than\n1d12h\n" {
 				t.Errorf("%s runs %s and starts %q (%v, %s)", cron, command, got, err, out)
 			}
 		}
@@ -170,7 +170,7 @@ func TestSystemdScript(t *testing.T) {
 			t.Errorf("%s: the files are %q", c.env, files)
 		}
 		service, timer := parseUnit(t, c.units, "mcpdoctor-reap.service"), parseUnit(t, c.units, "mcpdoctor-reap.timer")
-		for key, want := range map[string]string{"Service.Type": "oneshot", "Service.ExecStart": "/usr/local/bin/mcpdoctor reap --older-than 1h30m"} {
+		for key, want := range map[string]string{"Service.Type": "oneshot", "Service.ExecStart": "/usr/local/bin/mcpdoctor reap --settle 20s --older-than 1h30m"} {
 			if service[key] != want {
 				t.Errorf("%s is %q, want %q", key, service[key], want)
 			}
@@ -239,7 +239,7 @@ func TestSystemdQuoting(t *testing.T) {
 	for _, name := range systemdNames() {
 		program := "/opt/" + name + "/mcpdoctor"
 		line := parseUnit(t, installed(t, written(t, program, "systemd")), "mcpdoctor-reap.service")["Service.ExecStart"]
-		word, ok := strings.CutSuffix(line, " reap --older-than 1h")
+		word, ok := strings.CutSuffix(line, " reap --settle 20s --older-than 1h")
 		if inner := strings.Trim(word, `"`); len(inner) == len(word)-2 {
 			word = inner
 		} else if strings.ContainsFunc(word, special) {

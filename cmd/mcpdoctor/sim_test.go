@@ -93,7 +93,7 @@ func TestSimulation(t *testing.T) {
 	})
 	t.Log(sum)
 	for k, least := range floors {
-		if sum.worlds >= 1000 && sum.share(k) < least {
+		if sum.worlds >= 10_000 && sum.share(k) < least {
 			t.Errorf("%.0f %% of what could be known to be left over (%s) were ended, want %.0f %%: who ends nothing is no use", 100*sum.share(k), k, 100*least)
 		}
 	}

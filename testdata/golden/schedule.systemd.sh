@@ -23,7 +23,7 @@ Description=End leaked MCP servers
 # Exit code 1, something survived or was refused, is a failure: the unit shows it until a run succeeds.
 [Service]
 Type=oneshot
-ExecStart=/usr/local/bin/mcpdoctor reap --older-than 1h
+ExecStart=/usr/local/bin/mcpdoctor reap --settle 20s --older-than 1h
 # A run takes seconds. One that hangs would keep the timer from starting the next.
 TimeoutStartSec=5min
 END
