@@ -163,11 +163,18 @@ func (p *printer) notes(plan *rules.Plan) {
 		p.wrapped("kept", words)
 	}
 	for _, q := range plan.OnRequest {
-		p.wrapped("kept", fmt.Sprintf("%s, %s: not ended unless the rule is named: mcpdoctor reap --rule %s", rules.Count(q.Instances, "instance"), q.Rule, q.Rule))
+		p.wrapped("kept", fmt.Sprintf("%s, %s: in doubt, as mcpdoctor scan says; mcpdoctor reap --rule %s would end %s", rules.Count(q.Instances, "instance"), q.Rule, q.Rule, them(q.Instances)))
 	}
 	for _, s := range plan.Problems {
 		p.wrapped("note", s)
 	}
+}
+
+func them(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 // keptWords says who is kept and why: each by itself when all are asked for, otherwise together who

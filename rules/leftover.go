@@ -56,6 +56,8 @@ func findLeftovers(t *table) []Finding {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {
 			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, t.mainProc(s).PID)
+		} else if byHand(in) {
+			doubt = "it has no switch of a debugger or of automation, so that a person may use it, with the profile of a server"
 		} else if s := below[in]; s != nil {
 			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.name, t.mainProc(s).PID)
 		} else if w == refused {
@@ -92,6 +94,16 @@ func drivenBy(browser *instance) string {
 	}
 	return ""
 }
+
+// byHand tells that a browser was started as a person does: to log in with the profile that a server keeps.
+func byHand(in *instance) bool {
+	return in.name == "browser" && !slices.ContainsFunc(in.rec.Command.Args, func(arg string) bool {
+		return slices.ContainsFunc(automationSwitches, func(s string) bool { return strings.HasPrefix(arg, s) })
+	})
+}
+
+// automationSwitches are those with which Playwright, Puppeteer and the DevTools server start browsers.
+var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
 
 // startedByHelpers finds, for each helper, a client or server that it has started.
 func (t *table) startedByHelpers() map[*instance]*instance {

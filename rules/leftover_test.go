@@ -31,6 +31,9 @@ func TestLeftovers(t *testing.T) {
 			h.run(202, 201, time.Minute, "github-mcp-server stdio")
 			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
 		}, nil, []int{200, 203}},
+		{"adopted, and started by hand to log in", func(h *host) {
+			h.run(200, 1, time.Hour, "/opt/google/chrome/chrome --user-data-dir=/home/dev/.cache/chrome-devtools-mcp/chrome-profile https://example.com")
+		}, nil, []int{200}},
 		{"adopted, with a shell that it has started", func(h *host) {
 			h.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
 			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
