@@ -27,6 +27,7 @@ var orphan = Rule{
 	Wrong: []string{
 		"a daemon that was started from a script which has ended: it listens, or its stdin is /dev/null, and is then left alone or given up only on request",
 		"a server that is shutting down: a client that closes regularly allows it about 4 seconds, so look twice",
+		"a server that still runs something for somebody who is gone (a build, a development server): it is given up only on request then",
 		"a one-shot (printf ... | server) that still works on its answer: when its parent lives, somebody reads its output, the output goes to a file, or requests are left, it is given up only on request",
 		"a server that was started with & where the system does not show its stdin (macOS, Windows, FreeBSD): there that it was adopted and that no service manager keeps it is all that can be known",
 		"a program that is named like a server and works on a connection that it has opened itself, or opens a port later, though its stdin is dead",
@@ -217,9 +218,24 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 	if l.doubt == "" && t.unasked(in) {
 		l.doubt = "a service manager may keep it and could not be asked"
 	}
+	if job := t.job(in); l.doubt == "" && job != none {
+		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is at work and may need it", baseName(t.proc(job)), t.proc(job).PID)
+	}
 	l.safe = l.doubt == ""
 	t.weigh(&l)
 	return l, true
+}
+
+// job returns a process that nobody knows and that a server has started in the course of its work, or
+// none. What it starts in its first minute are rather its own parts.
+func (t *table) job(in *instance) int32 {
+	begun := t.mainProc(in).Started
+	for _, m := range in.members {
+		if started := t.proc(m).Started; t.recs[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
+			return m
+		}
+	}
+	return none
 }
 
 const mayListenUnseen = "it may listen for connections, or be about to"

@@ -388,6 +388,17 @@ func TestSettledServerUnderStranger(t *testing.T) {
 	}
 }
 
+// What a server has started in the course of its work may need it, whoever asked for it.
+func TestJobOfAnOrphanKeepsIt(t *testing.T) {
+	h := newHost()
+	h.run(200, 1, time.Hour, "node /x/node_modules/.bin/desktop-commander").Stdin = pipe(scan.PeerClosed)
+	h.run(201, 200, 10*time.Minute, "npm run dev")
+	f := Recognise(&h.Snapshot).Judge(Options{}).Findings
+	if len(f) != 1 || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200, 201}) {
+		t.Errorf("findings are %+v", f)
+	}
+}
+
 // What a server started itself and nobody knows is not ended unasked with it.
 func TestStrangersBelowAnOrphanAreKept(t *testing.T) {
 	h := newHost()
