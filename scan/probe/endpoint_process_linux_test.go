@@ -15,6 +15,7 @@ type spawner struct {
 	args  []string // what it starts for each POST that opens a session; nothing else is a request of it
 	all   bool     // for every POST
 	until bool     // each is ended with its answer
+	late  bool     // each is started a while after its answer
 
 	mu   sync.Mutex
 	live []*exec.Cmd
@@ -27,6 +28,16 @@ func (s *spawner) start(t *testing.T) string {
 			return false
 		}
 		c := exec.Command(s.args[0], s.args[1:]...)
+		if s.late {
+			time.AfterFunc(400*time.Millisecond, func() {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if c.Start() == nil {
+					s.live = append(s.live, c)
+				}
+			})
+			return false
+		}
 		if err := c.Start(); err != nil {
 			t.Error(err)
 			return false
@@ -43,6 +54,8 @@ func (s *spawner) start(t *testing.T) string {
 	}
 	url := s.serve(t).URL
 	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		for _, c := range s.live {
 			_ = c.Process.Kill()
 			_ = c.Wait()
@@ -82,6 +95,14 @@ func TestEndpointProcesses(t *testing.T) {
 		e := asked(t, options(t, s.start(t), 6))
 		if l := lookAt(t, e, Settled); l.SessionProcesses != 0 || l.NewProcesses != 0 || len(e.Process.Left) != 0 {
 			t.Errorf("%+v", e.Retention.Looks)
+		}
+	})
+	t.Run("started after the answer", func(t *testing.T) {
+		s := &spawner{args: []string{"sleep", "60"}, late: true}
+		o := options(t, s.start(t), 4)
+		o.Settling = 5 * time.Second
+		if l := lookAt(t, asked(t, o), Settled); l.SessionChildren < 4 {
+			t.Errorf("%+v", l)
 		}
 	})
 	t.Run("ended while it settles", func(t *testing.T) {

@@ -18,6 +18,10 @@ const (
 	// refusals in a row after which no more sessions are asked for.
 	refusals = 3
 
+	// calm is how long nothing may have been below the process that was not there before the probe, until
+	// nothing more is expected: a server may start what it starts after its answer.
+	calm = 2 * time.Second
+
 	// farewells is how many sessions are deleted at once.
 	farewells = 8
 )
@@ -103,13 +107,17 @@ func (a *asker) settle(ctx context.Context) {
 	r := &a.e.Retention
 	sessions := len(a.opened) > 0
 	began := a.o.Now()
-	a.wait(ctx, sessions)
+	least := calm
+	if sessions { // that they are kept is to be seen for as long as it may take
+		least = a.o.Settling
+	}
+	a.wait(ctx, least)
 	a.again(ctx, Settled)
 	if sessions && r.Sent > 0 {
 		a.ask(ctx, AskDropped, "POST ping, a dropped session", message{rpc: "ping", session: a.opened[0]})
 		r.DroppedMS = a.o.Now().Sub(began).Milliseconds()
 	}
-	if a.e.Transport == LegacySSE {
+	if a.e.Transport == LegacySSE && ctx.Err() == nil {
 		began := a.o.Now()
 		s, answer := a.dial(ctx)
 		a.note(AskAgain, "GET, a last time", began, answer)
@@ -122,7 +130,7 @@ func (a *asker) settle(ctx context.Context) {
 	}
 	a.deleteAll(ctx)
 	if r.Deleted > 0 {
-		a.wait(ctx, false)
+		a.wait(ctx, 0)
 		a.again(ctx, Cleared)
 	}
 	if a.seen != nil {
@@ -130,13 +138,21 @@ func (a *asker) settle(ctx context.Context) {
 	}
 }
 
-// wait waits for the settling time; only as long as something is left to end, when it need not be
-// known what became of sessions.
-func (a *asker) wait(ctx context.Context, whole bool) {
+// wait waits for the settling time; less when nothing is left to end, and nothing was for so long.
+func (a *asker) wait(ctx context.Context, least time.Duration) {
 	const step = 250 * time.Millisecond
+	quiet := time.Duration(0)
 	for waited := time.Duration(0); waited < a.o.Settling && ctx.Err() == nil; waited += step {
-		if !whole && (a.seen == nil || a.quiet(ctx)) {
+		switch {
+		case least >= a.o.Settling:
+		case a.seen == nil:
 			return
+		case !a.quiet(ctx):
+			quiet = 0
+		case quiet >= least:
+			return
+		default:
+			quiet += step
 		}
 		a.pause(ctx, min(step, a.o.Settling-waited))
 	}
