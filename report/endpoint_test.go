@@ -20,7 +20,7 @@ func endpointAt(words string) *probe.Endpoint {
 	now := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
 	a := probe.Answer{Status: 400, Error: true, Code: -32000, Text: "Bad Request" + words, Type: "application/json"}
 	e := &probe.Endpoint{
-		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25" + words, Name: "echo" + words, Release: "0.1" + words, Supported: []string{"2025-11-25"},
+		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25" + words, Name: "echo" + words, Release: "0.1" + words, Supported: []string{"2025-11-25"}, LimitMS: 15000,
 		Exchanges: []probe.Exchange{
 			{Ask: probe.AskInitialize, Sent: "POST initialize", Answer: probe.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 412},
 			{Ask: probe.AskModern, Sent: "POST server/discover, revision 2026-07-28", Answer: a, DurationMS: 3},
@@ -47,7 +47,7 @@ func endpointAt(words string) *probe.Endpoint {
 func legacyEndpoint() *probe.Endpoint {
 	silence := probe.Answer{Failed: "no answer within 15 s", Late: true}
 	return &probe.Endpoint{
-		URL: "https://***@mcp.example/sse?key=***", Transport: probe.LegacySSE, Version: "2024-11-05", Name: "old", Requests: 31,
+		URL: "https://***@mcp.example/sse?key=***", Transport: probe.LegacySSE, Version: "2024-11-05", Name: "old", Requests: 31, LimitMS: 15000,
 		Exchanges: []probe.Exchange{
 			{Ask: probe.AskInitialize, Answer: probe.Answer{Status: 404}}, {Ask: probe.AskStream, Answer: probe.Answer{Status: 200, Type: "text/event-stream"}},
 			{Ask: probe.AskOverStream, Answer: probe.Answer{Status: 202, Result: true, Over: "stream"}}, {Ask: probe.AskClosed, Answer: silence}, {Ask: probe.AskStale, Answer: silence},

@@ -150,6 +150,7 @@ type endpointJudge struct {
 	gateway string // the name of a known gateway that listens; else empty
 	version string
 	command Command
+	runtime string // the interpreter of who listens; empty when it is none, or not seen
 
 	stranded string        // why clients are stranded by a restart; empty when they are not
 	kept     time.Duration // for how long a dropped session was seen to be kept; 0 when it was not
@@ -190,6 +191,7 @@ func (j *endpointJudge) listener() {
 	}
 	out := &EndpointProcess{PID: p.Listener.PID, Name: p.Listener.Name, Command: commandLine(&p.Listener)}
 	rec := classify(&p.Listener, p.OS)
+	j.runtime = rec.Command.Runtime
 	if rec.Role == RoleGateway {
 		j.gateway, j.version, j.command = rec.Name, p.Listener.Version, rec.Command
 		if j.version == "" {

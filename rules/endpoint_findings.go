@@ -25,16 +25,32 @@ func (j *endpointJudge) findings() {
 }
 
 func (j *endpointJudge) restart() string {
+	const untold = "not known: what clients with an old session are told could not be learned"
+	settled, _ := j.look(probe.Settled)
 	switch {
 	case j.stranded != "":
 		return "strands its clients: " + j.stranded
+	case settled.Gone:
+		return "not known: the server ended while it was asked"
+	case j.e.Retention.Refused != nil && j.e.Retention.Refused.Status == 0 && !j.e.Retention.Refused.Ours:
+		return "not known: the server stopped answering while it was asked"
+	case j.e.Transport == probe.LegacySSE && (j.verdict(TopicClosed) == Unsure || j.verdict(TopicStale) == Unsure):
+		return untold
 	case j.e.Transport == probe.LegacySSE:
 		return "costs its clients their sessions, which end with the streams: who POSTs to an old one is refused, and has to know to begin anew"
+	}
+	unknown, asked := j.answer(probe.AskUnknown)
+	switch {
+	case !asked:
+		return "not known: not all was asked"
+	case j.verdict(TopicUnknown) == Unsure:
+		return untold
+	case !j.e.Session && j.unserved():
+		return "not known: it serves no tools/list"
+	case j.e.Session && unknown.Result:
+		return "survivable: a session that it does not know is served as well"
 	case j.e.Session:
 		return "survivable: clients whose session is gone are told, and initialize again"
-	}
-	if _, asked := j.answer(probe.AskUnknown); !asked {
-		return "not known: not all was asked"
 	}
 	return "survivable: no request depends on an earlier one"
 }
@@ -114,7 +130,7 @@ func (j *endpointJudge) sse() Finding {
 	f := j.finding(&sseTransport, Warning, Certain)
 	f.Title = "it speaks HTTP+SSE, which is deprecated: its sessions end with the connection, and with every restart"
 	for _, v := range j.out.Verdicts {
-		if v.Topic != TopicTransport && v.Verdict == Failed && (v.Topic == TopicClosed || v.Topic == TopicStale || v.Topic == TopicAgain) {
+		if v.Topic != TopicTransport && v.Verdict == Failed {
 			f.Severity = Error
 			f.Evidence = append(f.Evidence, strings.TrimSuffix(v.Question, "?")+": "+v.Answer)
 		}
@@ -144,6 +160,7 @@ func (j *endpointJudge) retained() (Finding, bool) {
 			f.Remedy.Steps = append(f.Remedy.Steps, remedy)
 		}
 	}
+	j.broken(add)
 	if j.growing != "" {
 		f.Confidence = Likely
 		if j.kept > 0 {
@@ -166,12 +183,34 @@ func (j *endpointJudge) retained() (Finding, bool) {
 	if f.Title == "" {
 		return f, false
 	}
-	var more []string
-	if j.gateway == "" {
-		more = frameworkRemedies
+	if j.kept > 0 || j.growing != "" || j.stranded != "" {
+		f.Remedy.Steps = append(f.Remedy.Steps, j.frameworks()...)
 	}
-	f.Remedy = j.remedy(&sessionRetention, append(f.Remedy.Steps, more...)...)
+	f.Remedy = j.remedy(&sessionRetention, f.Remedy.Steps...)
 	return f, true
+}
+
+// broken are the rows that failed because the endpoint does not serve what it has to.
+func (j *endpointJudge) broken(add func(s Severity, title, evidence, remedy string)) {
+	settled, _ := j.look(probe.Settled)
+	for _, v := range j.out.Verdicts {
+		if v.Verdict != Failed {
+			continue
+		}
+		evidence := v.Question + " " + v.Answer
+		switch {
+		case v.Topic == TopicProcesses && settled.Gone:
+			add(Error, "the server ended while sessions were opened and dropped", evidence, remedyLog)
+		case v.Topic == TopicLimit:
+			add(Error, "it stops serving while sessions are opened and dropped", evidence, remedyLog)
+		case v.Topic == TopicWith:
+			add(Error, "the session that it hands out is not served", evidence, remedyOneMemory)
+		case v.Topic == TopicWithout:
+			add(Error, "tools/list without a session is neither served nor refused as it should be", evidence, remedyWithout)
+		case v.Topic == TopicTransport:
+			add(Error, "it refuses initialize, and does not serve revision 2026-07-28 either", evidence, remedyDiscover)
+		}
+	}
 }
 
 func pick(first bool, a, b string) string {
@@ -179,6 +218,22 @@ func pick(first bool, a, b string) string {
 		return a
 	}
 	return b
+}
+
+// frameworks are the remedies of frameworks that the process may be built on: none for a gateway, all
+// where its runtime is not seen.
+func (j *endpointJudge) frameworks() []string {
+	switch runtime := j.runtime; {
+	case j.gateway != "":
+		return nil
+	case runtime == "python":
+		return []string{remedyFastMCP}
+	case runtime == "node" || runtime == "bun" || runtime == "deno":
+		return []string{remedyTypeScript, remedyMastra}
+	case j.e.Process.Found && !j.forwarder() && runtime == "":
+		return nil // a program of its own
+	}
+	return []string{remedyTypeScript, remedyMastra, remedyFastMCP}
 }
 
 // finding begins a finding of a rule about this endpoint.

@@ -10,11 +10,15 @@ import (
 func (j *endpointJudge) memory() {
 	const question = "does its memory grow?"
 	r := j.e.Retention
+	settled, _ := j.look(probe.Settled)
 	switch {
 	case !j.e.Process.Found:
 		j.row(TopicMemory, question, Unsure, j.e.Process.Why)
 		return
 	case j.forwarder():
+		return
+	case settled.Gone:
+		j.row(TopicMemory, question, Unsure, "the server has ended")
 		return
 	case len(r.Rounds) < 2 && r.Refused != nil && r.Asked >= probe.LeastForMemory:
 		before, _ := j.look(probe.AtSessions)

@@ -50,20 +50,29 @@ func (j *endpointJudge) sessions() {
 	}
 	if r, asked := j.answer(probe.AskWithout); asked {
 		verdict, answer := OK, r.Words()
+		doubt := j.doubt(probe.AskWithout, r)
 		switch {
+		case doubt != "":
+			verdict, answer = Unsure, answer+doubt
 		case r.Result && j.e.Session:
 			verdict, answer = Note, answer+", though initialize hands out sessions"
 		case r.Result:
 			answer += ": it needs none"
-		case j.e.Session && r.Error && r.Status/100 == 2:
-			verdict, answer = Note, answer+": refused, though not with 400"
-		case !j.e.Session || r.Status == 0 || r.Status >= 500 || r.Status/100 == 2:
+		case !j.e.Session || r.Status == 0 || r.Status >= 500 || r.Status/100 == 2 && !r.Error:
 			verdict = Failed
+		case r.Status == http.StatusNotFound:
+			verdict, answer = Note, answer+" instead of 400: it tells clients that a session has ended, and to initialize again"
+		case r.Status != http.StatusBadRequest:
+			verdict, answer = Note, answer+": refused, though not with 400"
 		}
 		j.row(TopicWithout, "tools/list without a session?", verdict, answer)
 	}
 	if r, asked := j.answer(probe.AskWith); asked && !r.Result {
-		j.row(TopicWith, "tools/list with the session?", Failed, r.Words())
+		verdict, doubt := Failed, j.doubt(probe.AskWith, r)
+		if doubt != "" {
+			verdict = Unsure
+		}
+		j.row(TopicWith, "tools/list with the session?", verdict, r.Words()+doubt)
 	}
 	j.unknown()
 	j.deletion()
@@ -76,15 +85,18 @@ func (j *endpointJudge) unknown() {
 		return
 	}
 	verdict, answer := Failed, r.Words()
+	doubt := j.doubt(probe.AskUnknown, r)
 	switch {
+	case doubt != "":
+		verdict, answer = Unsure, answer+doubt
+	case !r.Result && j.unserved():
+		verdict, answer = Unsure, answer+j.unservedWords()
 	case r.Result && j.e.Session:
 		verdict, answer = OK, answer+": it does not insist on its own"
 	case r.Result:
 		verdict, answer = OK, answer+": it does not look at sessions"
 	case r.Status == http.StatusNotFound:
 		verdict, answer = OK, answer+": clients initialize again"
-	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests:
-		verdict = Unsure
 	case !j.e.Session && r.Status/100 == 4:
 		verdict, answer = Note, answer+"; it hands out none itself"
 	case r.Status/100 == 2:
@@ -104,18 +116,34 @@ func (j *endpointJudge) deletion() {
 	if !asked {
 		return
 	}
-	after, _ := j.answer(probe.AskDeleted)
+	const question = "does DELETE end the session?"
+	after, looked := j.answer(probe.AskDeleted)
+	if doubt := j.doubt(probe.AskDelete, r); doubt != "" {
+		j.row(TopicDelete, question, Unsure, r.Words()+doubt)
+		return
+	}
+	if r.Status == http.StatusMethodNotAllowed {
+		j.row(TopicDelete, question, Note, r.Words()+": clients cannot end their sessions, which the specification allows")
+		return
+	}
+	if !looked {
+		j.row(TopicDelete, question, Unsure, r.Words()+"; what became of the session was not asked")
+		return
+	}
 	verdict, answer := OK, fmt.Sprintf("%s, and tools/list with it then %s", r.Words(), after.Words())
+	doubt := j.doubt(probe.AskDeleted, after)
 	switch {
-	case r.Status == http.StatusMethodNotAllowed:
-		verdict, answer = Note, r.Words()+": clients cannot end their sessions, which the specification allows"
-	case r.Status/100 == 2 && !after.Result:
-	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests:
-		verdict = Unsure
+	case doubt != "":
+		verdict, answer = Unsure, answer+doubt
+	case !after.Result && j.unserved():
+		verdict, answer = Unsure, answer+j.unservedWords()
+	case !after.Result && r.Status/100 == 2:
+	case !after.Result:
+		verdict, answer = Note, answer+": the session has ended all the same"
 	default:
 		verdict, answer = Failed, answer+": the session is not ended"
 	}
-	j.row(TopicDelete, "does DELETE end the session?", verdict, answer)
+	j.row(TopicDelete, question, verdict, answer)
 }
 
 // legacy judges what clients of HTTP+SSE are told when their session is gone.
@@ -133,10 +161,18 @@ func (j *endpointJudge) legacy() {
 			continue
 		}
 		verdict, answer := Failed, r.Words()
+		doubt := j.doubt(q.ask, r)
 		switch {
+		case doubt != "":
+			verdict, answer = Unsure, answer+doubt
 		case r.Late:
 			answer += ": clients wait in vain"
 			j.stranded = "what they POST to a session that is gone is never answered"
+		case r.Result:
+			verdict, answer = OK, answer+": it is served all the same"
+		case r.Error && r.Status/100 == 2:
+			answer += ": the client is not told that its session is gone"
+			j.stranded = fmt.Sprintf("what they POST to a session that is gone is answered with %s, which does not tell that it is gone", r.Words())
 		case r.Status/100 == 2:
 			answer += ": it is accepted, and nobody answers it"
 			j.stranded = fmt.Sprintf("what they POST to a session that is gone is accepted with %d, and answered by nobody", r.Status)
@@ -151,6 +187,10 @@ func (j *endpointJudge) legacy() {
 	}
 	if r.Failed == "" && r.Status == http.StatusOK {
 		j.row(TopicAgain, "does it bear another client?", OK, "yes, a new stream is opened")
+		return
+	}
+	if doubt := j.doubt(probe.AskAgain, r); doubt != "" {
+		j.row(TopicAgain, "does it bear another client?", Unsure, r.Words()+doubt)
 		return
 	}
 	j.row(TopicAgain, "does it bear another client?", Failed, "no, after the first stream a new one is answered with: "+r.Words())
@@ -171,8 +211,13 @@ func (j *endpointJudge) limit() {
 		joint = "; another was answered with "
 	}
 	answer := fmt.Sprintf("%d of %d were served%s%s", r.Served, r.Sent, joint, r.Refused.Words())
+	doubt := j.doubt("", *r.Refused)
 	switch {
-	case r.Refused.Status == http.StatusServiceUnavailable || r.Refused.Status == http.StatusTooManyRequests:
+	case doubt != "":
+		j.row(TopicLimit, question, Unsure, answer+doubt)
+	case r.Refused.Status == http.StatusServiceUnavailable && r.Served == 0:
+		j.row(TopicLimit, question, Unsure, answer+": it may have a limit that others have reached")
+	case r.Refused.Status == http.StatusServiceUnavailable:
 		j.row(TopicLimit, question, Note, answer+": it has a limit")
 	default:
 		j.row(TopicLimit, question, Failed, answer)
@@ -187,8 +232,12 @@ func (j *endpointJudge) dropped() {
 	}
 	const question = "is a dropped session let go?"
 	waited := time.Duration(j.e.Retention.DroppedMS) * time.Millisecond
-	switch {
-	case r.Result:
+	switch doubt := j.doubt(probe.AskDropped, r); {
+	case doubt != "":
+		j.row(TopicDropped, question, Unsure, r.Words()+doubt)
+	case !r.Result && j.unserved():
+		j.row(TopicDropped, question, Unsure, r.Words()+j.unservedWords())
+	case r.Result || r.Error && r.Code == methodNotFound && r.Status/100 == 2: // ping is optional, and the session is there
 		j.kept = waited
 		j.row(TopicDropped, question, Note, "it still answers "+Age(waited)+" later; whether it ever ends is not seen in that time")
 	case r.Status == http.StatusNotFound || r.Status == http.StatusBadRequest || r.Status == http.StatusGone:
@@ -197,6 +246,9 @@ func (j *endpointJudge) dropped() {
 		j.row(TopicDropped, question, Unsure, fmt.Sprintf("%s later it is answered with %s", Age(waited), r.Words()))
 	}
 }
+
+// methodNotFound is the code of JSON-RPC for it.
+const methodNotFound = -32601
 
 // forwarders pass connections on to a server that is not below them.
 var forwarders = []string{"docker-proxy", "rootlessport", "ssh", "sshd", "nginx", "caddy", "haproxy", "traefik", "envoy", "socat", "cloudflared", "ngrok", "tailscaled", "wslrelay.exe", "gvproxy", "slirp4netns", "pasta"}
@@ -240,6 +292,9 @@ func (j *endpointJudge) processes() {
 		return
 	case r.Sent == 0:
 		j.row(TopicProcesses, question, Unsure, "nothing was opened: ask with --sessions 20")
+		return
+	case r.Served == 0:
+		j.row(TopicProcesses, question, Unsure, fmt.Sprintf("none of %s was served", Count(r.Sent, "request")))
 		return
 	}
 	left := Count(settled.SessionChildren, "process")

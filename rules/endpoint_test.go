@@ -17,6 +17,9 @@ var (
 	result   = probe.Answer{Status: 200, Result: true}
 	accepted = probe.Answer{Status: 202}
 	silence  = probe.Answer{Failed: "no answer within 15 s", Late: true}
+	tooLong  = probe.Answer{Status: 200, Failed: "the answer is longer than 1048576 bytes, and was not read to its end", Ours: true}
+	noTime   = probe.Answer{Failed: "the time was over", Late: true, Ours: true}
+	noMethod = probe.Answer{Status: 200, Error: true, Code: -32601, Text: "Method not found"}
 	refused  = probe.Answer{Status: 200, Error: true, Code: -32602, Text: "request before initialization was complete"}
 )
 
@@ -26,7 +29,7 @@ func status(n int) probe.Answer { return probe.Answer{Status: n} }
 func facts(change func(*probe.Endpoint)) *probe.Endpoint {
 	rss := int64(50 << 20)
 	e := &probe.Endpoint{
-		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25", Name: "x", Requests: 24,
+		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25", Name: "x", Requests: 24, LimitMS: 15000,
 		Exchanges: []probe.Exchange{{Ask: probe.AskInitialize, Answer: result}, {Ask: probe.AskModern, Answer: status(400)}, {Ask: probe.AskWithout, Answer: result}, {Ask: probe.AskUnknown, Answer: result}},
 		Retention: probe.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20, Looks: []probe.Look{{When: probe.AtStart}, {When: probe.AtSessions}, {When: probe.AtOnce}, {When: probe.Settled, RSSBytes: rss}}},
 		Process:   probe.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
@@ -110,6 +113,17 @@ func TestEndpointVerdicts(t *testing.T) {
 	grows := func(first, second int64) func(*probe.Endpoint) {
 		return func(e *probe.Endpoint) { rounds(e, first, second) }
 	}
+	refuses := func(a probe.Answer, served int) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { e.Retention.Refused, e.Retention.Served = &a, served }
+	}
+	impatient := func(limit int64) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { e.LimitMS = limit }
+	}
+	takes := func(ask probe.Ask, ms int64) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) {
+			e.Exchanges[slices.IndexFunc(e.Exchanges, func(x probe.Exchange) bool { return x.Ask == ask })].DurationMS = ms
+		}
+	}
 	for name, c := range map[string]struct {
 		change  func(*probe.Endpoint)
 		topic   rules.Topic
@@ -123,7 +137,7 @@ func TestEndpointVerdicts(t *testing.T) {
 			e.Transport, e.Modern = probe.Stateless, true
 			with(e, probe.AskInitialize, status(400))
 		}, rules.TopicTransport, rules.OK, "alone", ""},
-		"new and broken": {func(e *probe.Endpoint) { e.Transport = probe.Stateless; with(e, probe.AskModern, status(500)) }, rules.TopicTransport, rules.Failed, "500", ""},
+		"new and broken": {func(e *probe.Endpoint) { e.Transport = probe.Stateless; with(e, probe.AskModern, status(500)) }, rules.TopicTransport, rules.Failed, "500", "error session-retention"},
 		"no session":     {nil, rules.TopicSession, rules.Note, "no", ""},
 		"session":        {sessions, rules.TopicSession, rules.Note, "yes", "info session-retention"},
 
@@ -131,9 +145,9 @@ func TestEndpointVerdicts(t *testing.T) {
 		"served without, sessions": {both(sessions, says(probe.AskWithout, result)), rules.TopicWithout, rules.Note, "though", "info session-retention"},
 		"refused without":          {sessions, rules.TopicWithout, rules.OK, "400", "info session-retention"},
 		"refused with 200":         {both(sessions, says(probe.AskWithout, refused)), rules.TopicWithout, rules.Note, "not with 400", "info session-retention"},
-		"refused and no session":   {says(probe.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", ""},
-		"silent without":           {both(sessions, says(probe.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "info session-retention"},
-		"not served with":          {both(sessions, says(probe.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "info session-retention"},
+		"refused and no session":   {says(probe.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", "error session-retention"},
+		"silent without":           {both(sessions, says(probe.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "error session-retention"},
+		"not served with":          {both(sessions, says(probe.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "error session-retention"},
 
 		"unknown, stateless":     {nil, rules.TopicUnknown, rules.OK, "does not look", ""},
 		"unknown, stateless 400": {says(probe.AskUnknown, status(400)), rules.TopicUnknown, rules.Note, "400", ""},
@@ -144,7 +158,40 @@ func TestEndpointVerdicts(t *testing.T) {
 		"unknown fails later":    {both(sessions, says(probe.AskUnknown, refused)), rules.TopicUnknown, rules.Failed, "before initialization", "error session-retention"},
 		"unknown served":         {both(sessions, says(probe.AskUnknown, result)), rules.TopicUnknown, rules.OK, "insist", "info session-retention"},
 		"unknown silent":         {both(sessions, says(probe.AskUnknown, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
-		"unknown forbidden":      {both(sessions, says(probe.AskUnknown, status(429))), rules.TopicUnknown, rules.Unsure, "429", "info session-retention"},
+		"unknown, rate limit":    {both(sessions, says(probe.AskUnknown, status(429))), rules.TopicUnknown, rules.Unsure, "429", "info session-retention"},
+
+		"unknown, too long":         {both(sessions, says(probe.AskUnknown, tooLong)), rules.TopicUnknown, rules.Unsure, "a limit of the probe's own", "info session-retention"},
+		"unknown, no time":          {both(sessions, says(probe.AskUnknown, noTime)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown, little patience":  {both(sessions, says(probe.AskUnknown, silence), impatient(2900)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown, slow server":      {both(sessions, says(probe.AskUnknown, silence), takes(probe.AskWithout, 4000)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown, all silent":       {both(sessions, says(probe.AskUnknown, silence), says(probe.AskWithout, silence)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown and deleted late":  {both(sessions, says(probe.AskUnknown, silence), says(probe.AskDeleted, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
+		"unknown 401":               {both(sessions, says(probe.AskUnknown, status(401))), rules.TopicUnknown, rules.Unsure, "401", "info session-retention"},
+		"unknown as the known":      {both(sessions, says(probe.AskUnknown, status(404)), says(probe.AskWith, status(404))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
+		"unknown as without":        {both(says(probe.AskUnknown, status(400)), says(probe.AskWithout, status(400))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
+		"without, too long":         {says(probe.AskWithout, tooLong), rules.TopicWithout, rules.Unsure, "a limit of the probe's own", ""},
+		"without, rate limit":       {says(probe.AskWithout, status(429)), rules.TopicWithout, rules.Unsure, "fewer", ""},
+		"without 404":               {both(sessions, says(probe.AskWithout, status(404))), rules.TopicWithout, rules.Note, "instead of 400", "info session-retention"},
+		"with, rate limit":          {both(sessions, says(probe.AskWith, status(429))), rules.TopicWith, rules.Unsure, "fewer", "info session-retention"},
+		"delete as the known":       {both(sessions, says(probe.AskWith, status(404))), rules.TopicDelete, rules.Unsure, "tells nothing", "error session-retention"},
+		"dropped as the known":      {both(sessions, says(probe.AskWith, status(404)), says(probe.AskDropped, status(404))), rules.TopicDropped, rules.Unsure, "tells nothing", "error session-retention"},
+		"delete, rate limit":        {both(sessions, says(probe.AskDelete, status(429)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
+		"deleted, rate limit":       {both(sessions, says(probe.AskDeleted, status(429))), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
+		"deleted, no time":          {both(sessions, says(probe.AskDeleted, noTime)), rules.TopicDelete, rules.Unsure, "longer", "info session-retention"},
+		"deleted all the same":      {both(sessions, says(probe.AskDelete, status(500))), rules.TopicDelete, rules.Note, "all the same", "info session-retention"},
+		"dropped, no ping":          {both(sessions, says(probe.AskDropped, noMethod)), rules.TopicDropped, rules.Note, "5 s later", "info session-retention"},
+		"dropped, rate limit":       {both(sessions, says(probe.AskDropped, status(429))), rules.TopicDropped, rules.Unsure, "fewer", ""},
+		"limit, rate limit":         {both(sessions, refuses(status(429), 7)), rules.TopicLimit, rules.Unsure, "fewer", "info session-retention"},
+		"limit, none served":        {both(sessions, refuses(status(503), 0)), rules.TopicLimit, rules.Unsure, "others", "info session-retention"},
+		"limit, silent":             {both(sessions, refuses(silence, 2)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
+		"limit, silent, in a hurry": {both(sessions, refuses(silence, 2), impatient(2000)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
+		"limit, no time":            {both(sessions, refuses(noTime, 2)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
+		"none served":               {both(sessions, refuses(status(429), 0)), rules.TopicProcesses, rules.Unsure, "none of", "info session-retention"},
+		"memory of the dead":        {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicMemory, rules.Unsure, "has ended", "error session-retention"},
+		"old, in a hurry":           {both(legacy, says(probe.AskClosed, silence), impatient(2000)), rules.TopicClosed, rules.Unsure, "longer", "warning sse-transport"},
+		"old, both silent":          {both(legacy, says(probe.AskClosed, silence), says(probe.AskStale, silence)), rules.TopicStale, rules.Failed, "in vain", "error sse-transport"},
+		"old, error":                {both(legacy, says(probe.AskStale, refused)), rules.TopicStale, rules.Failed, "not told", "error sse-transport"},
+		"old, again, no time":       {both(legacy, says(probe.AskAgain, noTime)), rules.TopicAgain, rules.Unsure, "longer", "warning sse-transport"},
 
 		"deleted":         {sessions, rules.TopicDelete, rules.OK, "404", "info session-retention"},
 		"405":             {both(sessions, says(probe.AskDelete, status(405)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Note, "allows", "info session-retention"},
@@ -155,7 +202,7 @@ func TestEndpointVerdicts(t *testing.T) {
 		"dropped, silent": {both(sessions, says(probe.AskDropped, silence)), rules.TopicDropped, rules.Unsure, "no answer", ""},
 
 		"limit": {both(sessions, func(e *probe.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Served = &a, 7 }), rules.TopicLimit, rules.Note, "7 of 20", "info session-retention"},
-		"fails": {func(e *probe.Endpoint) { a := status(500); e.Retention.Refused, e.Retention.Served = &a, 7 }, rules.TopicLimit, rules.Failed, "500", ""},
+		"fails": {func(e *probe.Endpoint) { a := status(500); e.Retention.Refused, e.Retention.Served = &a, 7 }, rules.TopicLimit, rules.Failed, "500", "error session-retention"},
 
 		"no process left":     {nil, rules.TopicProcesses, rules.OK, "20 requests left none", ""},
 		"one for each":        {stays(probe.Settled, 20), rules.TopicProcesses, rules.Failed, "20 requests left 20 processes (40 with their own)", "error spawn-per-request"},
@@ -169,7 +216,7 @@ func TestEndpointVerdicts(t *testing.T) {
 		"gateway 4":           {both(sessions, stays(probe.Settled, 20), gatewayFlags("4.0.0", "--stateful")), rules.TopicProcesses, rules.Note, "DELETE", "info session-retention"},
 		"elsewhere":           {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicProcesses, rules.Unsure, "not run on this machine", ""},
 		"behind docker-proxy": {both(stays(probe.Settled, 20), func(e *probe.Endpoint) { e.Process.Listener.Name = "docker-proxy" }), rules.TopicProcesses, rules.Unsure, "passes on", ""},
-		"it ended":            {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicProcesses, rules.Failed, "itself", ""},
+		"it ended":            {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicProcesses, rules.Failed, "itself", "error session-retention"},
 		"nothing opened":      {func(e *probe.Endpoint) { e.Retention = probe.Retention{Looks: e.Retention.Looks} }, rules.TopicProcesses, rules.Unsure, "--sessions 20", ""},
 		"time over":           {func(e *probe.Endpoint) { e.Retention.Looks = e.Retention.Looks[:2] }, rules.TopicProcesses, rules.Unsure, "time was over", ""},
 
@@ -240,9 +287,55 @@ func checkEndpoint(t *testing.T, name string, r *rules.EndpointReport) {
 			}
 		}
 	}
+	if r.Fails() && len(r.Findings) == 0 {
+		t.Errorf("%s: something failed, and nothing says what to change: %+v", name, r.Verdicts)
+	}
 	text, err := json.Marshal(r)
 	if err != nil || strings.Contains(string(text), ":null") {
 		t.Errorf("%s: %v %s", name, err, text)
+	}
+}
+
+// What is said about a restart must not contradict the rows.
+func TestEndpointRestart(t *testing.T) {
+	says := func(ask probe.Ask, a probe.Answer) func(*probe.Endpoint) {
+		return func(e *probe.Endpoint) { sessions(e); with(e, ask, a) }
+	}
+	for name, c := range map[string]struct {
+		change func(*probe.Endpoint)
+		want   string
+	}{
+		"no sessions": {nil, "survivable: no request depends"}, "told": {sessions, "survivable: clients whose session is gone are told"},
+		"served": {says(probe.AskUnknown, result), "survivable: a session that it does not know is served"},
+		"400":    {says(probe.AskUnknown, status(400)), "strands its clients"}, "401": {says(probe.AskUnknown, status(401)), "not known"},
+		"too long": {says(probe.AskUnknown, tooLong), "not known"}, "none is served": {says(probe.AskWith, status(404)), "not known"},
+		"nothing is served": {func(e *probe.Endpoint) { with(e, probe.AskWithout, status(400)) }, "not known: it serves no"},
+		"it ended":          {func(e *probe.Endpoint) { sessions(e); e.Retention.Looks[3].Gone = true }, "not known: the server ended"},
+		"it fell silent":    {func(e *probe.Endpoint) { sessions(e); a := silence; e.Retention.Refused = &a }, "not known: the server stopped"},
+		"not asked":         {func(e *probe.Endpoint) { e.Exchanges = e.Exchanges[:2] }, "not known: not all"},
+		"old":               {legacy, "costs its clients"}, "old, unsure": {func(e *probe.Endpoint) { legacy(e); with(e, probe.AskStale, status(429)) }, "not known"},
+	} {
+		if got := rules.JudgeEndpoint(facts(c.change), time.Time{}).Restart; !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %q, not %q", name, got, c.want)
+		}
+	}
+}
+
+// A remedy is one for what listens.
+func TestEndpointFrameworks(t *testing.T) {
+	for line, want := range map[string][2]bool{ // of Node, of Python
+		"node /x/server.js": {true, false}, "python3 /x/server.py": {false, true}, "/usr/bin/server": {false, false}, "": {true, true},
+	} {
+		r := rules.JudgeEndpoint(facts(func(e *probe.Endpoint) {
+			sessions(e)
+			if e.Process.Listener.Args = strings.Fields(line); line == "" {
+				e.Process = probe.Process{Why: "it does not run on this machine"}
+			}
+		}), time.Time{})
+		all := r.Findings[0].Remedy.Summary + strings.Join(r.Findings[0].Remedy.Steps, "; ")
+		if got := [2]bool{strings.Contains(all, "mastra"), strings.Contains(all, "FastMCP")}; got != want {
+			t.Errorf("%q: %s", line, all)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ type Endpoint struct {
 	// Session tells that initialize handed out an Mcp-Session-Id.
 	Session bool `json:"session"`
 
+	// LimitMS is how long one answer could take.
+	LimitMS int64 `json:"answer_limit_ms"`
+
 	// Exchanges are the questions in the order in which they were asked.
 	Exchanges []Exchange `json:"exchanges"`
 
@@ -96,6 +99,7 @@ type Answer struct {
 	Error  bool   `json:"error"`            // a JSON-RPC error came
 	Text   string `json:"text,omitempty"`   // the error's message, or the beginning of another body
 	Late   bool   `json:"-"`                // Failed because of the time
+	Ours   bool   `json:"-"`                // Failed because of a limit on all of the probe, or of an interrupt: it says nothing about the endpoint
 	Over   string `json:"over,omitempty"`   // "stream" when the answer came over the stream of HTTP+SSE
 	Type   string `json:"content_type,omitempty"`
 }

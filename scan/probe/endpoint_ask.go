@@ -75,6 +75,7 @@ type asker struct {
 
 func newAsker(o EndpointOptions) *asker {
 	a := &asker{o: o, url: o.URL, limit: min(patience, o.Timeout/4), e: &Endpoint{URL: shown(o.URL), Exchanges: []Exchange{}}}
+	a.e.LimitMS = a.limit.Milliseconds()
 	a.sent = &counter{most: Budget(o.Sessions), next: &http.Transport{
 		Proxy:                  o.Proxy,
 		DisableCompression:     true, // a small answer could unfold into any size
@@ -241,8 +242,8 @@ type reply struct {
 }
 
 // send sends a message and waits for its answer.
-func (a *asker) send(ctx context.Context, m message) reply {
-	ctx, cancel := context.WithTimeout(ctx, a.limit)
+func (a *asker) send(whole context.Context, m message) reply {
+	ctx, cancel := context.WithTimeout(whole, a.limit)
 	defer cancel()
 	r, id, err := a.build(ctx, m)
 	if err != nil {
@@ -250,21 +251,36 @@ func (a *asker) send(ctx context.Context, m message) reply {
 	}
 	res, err := a.client.Do(r)
 	if err != nil {
-		return a.failed(err)
+		return a.failed(whole, err)
 	}
 	defer res.Body.Close()
 	if !a.led {
 		a.led = true
 		a.url = res.Request.URL
 	}
-	return a.read(res, id)
+	out := a.read(res, id)
+	if out.Failed != "" && whole.Err() != nil {
+		out.Answer = cutShort(whole)
+	}
+	return out
+}
+
+// cutShort is the answer that nobody waits for any more, as ctx has ended.
+func cutShort(ctx context.Context) Answer {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Answer{Failed: "the time was over", Late: true, Ours: true}
+	}
+	return Answer{Failed: "it was interrupted", Ours: true}
 }
 
 // seconds writes a limit for a sentence.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
 // failed is the answer that did not come. The text of a [url.Error] is not used: it has the whole URL.
-func (a *asker) failed(err error) reply {
+func (a *asker) failed(whole context.Context, err error) reply {
+	if whole.Err() != nil {
+		return reply{Answer: cutShort(whole)}
+	}
 	var refused *Unaskable
 	var outer *url.Error
 	var dial *net.OpError
@@ -274,8 +290,8 @@ func (a *asker) failed(err error) reply {
 		return reply{Answer: Answer{Failed: refused.What}, err: refused}
 	case errors.Is(err, context.DeadlineExceeded):
 		return reply{Answer: Answer{Failed: "no answer within " + seconds(a.limit), Late: true}}
-	case errors.Is(err, context.Canceled):
-		return reply{Answer: Answer{Failed: "it was interrupted"}}
+	case errors.Is(err, errSpent):
+		return reply{Answer: Answer{Failed: errSpent.Error(), Ours: true}}
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return reply{Answer: Answer{Failed: a.veil("no connection: " + dial.Err.Error())}}
 	case errors.As(err, &outer):
@@ -295,7 +311,7 @@ func (a *asker) read(res *http.Response, id int) reply {
 		a.secrets, a.hide = append(a.secrets, out.session), nil
 	}
 	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		out.Failed = "the body is compressed, which was not asked for, and was not read"
+		out.Failed, out.Ours = "the body is compressed, which was not asked for, and was not read", true
 		return out
 	}
 	body := io.LimitReader(res.Body, answerLimit)
@@ -305,9 +321,10 @@ func (a *asker) read(res *http.Response, id int) reply {
 	}
 	text, err := io.ReadAll(body)
 	if err != nil {
-		out.Failed = a.ended(err)
+		out.Failed, out.Late = a.ended(err), errors.Is(err, context.DeadlineExceeded)
 	}
 	if len(text) == answerLimit {
+		out.Ours, out.Late = true, false
 		out.Failed = fmt.Sprintf("the answer is longer than %d bytes, and was not read to its end", answerLimit)
 		text = text[:1024]
 	}
@@ -330,6 +347,7 @@ func (a *asker) readStream(body io.Reader, id int, out *reply) {
 			if !errors.Is(err, io.EOF) {
 				out.Failed = a.ended(err)
 			} else if events.read >= answerLimit {
+				out.Ours = true
 				out.Failed = fmt.Sprintf("the stream had no answer in its first %d bytes", answerLimit)
 			}
 			out.Late = errors.Is(err, context.DeadlineExceeded)
@@ -355,16 +373,18 @@ func (a *asker) ended(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the answer did not end within " + seconds(a.limit)
-	case errors.Is(err, context.Canceled):
-		return "it was interrupted"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "the answer was cut off"
 	}
 	return "the answer could not be read: " + a.short(err.Error())
 }
 
-// ask sends a message as one of the questions and writes down what came back.
+// ask sends a message as one of the questions and writes down what came back. What nobody would wait
+// for is not asked.
 func (a *asker) ask(ctx context.Context, ask Ask, sent string, m message) reply {
+	if ctx.Err() != nil {
+		return reply{Answer: cutShort(ctx)}
+	}
 	began := a.o.Now()
 	r := a.send(ctx, m)
 	if r.session != m.session && r.session != nobody { // some open one for whoever comes without

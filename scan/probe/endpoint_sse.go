@@ -44,8 +44,8 @@ func (a *asker) openStream(ctx context.Context) bool {
 }
 
 // dial opens a stream; nil when there is none, and the answer says why.
-func (a *asker) dial(ctx context.Context) (*stream, Answer) {
-	ctx, stop := context.WithCancelCause(ctx)
+func (a *asker) dial(whole context.Context) (*stream, Answer) {
+	ctx, stop := context.WithCancelCause(whole)
 	cancel := func() { stop(nil) }
 	// The limit is for the first event. The stream then lives as long as it is wanted.
 	limit := time.AfterFunc(a.limit, func() { stop(context.DeadlineExceeded) })
@@ -61,7 +61,7 @@ func (a *asker) dial(ctx context.Context) (*stream, Answer) {
 			err = context.DeadlineExceeded
 		}
 		cancel()
-		return nil, a.failed(err).Answer
+		return nil, a.failed(whole, err).Answer
 	}
 	kind := contentType(res.Header)
 	answer := Answer{Status: res.StatusCode, Type: kind}
@@ -106,7 +106,9 @@ func (a *asker) dial(ctx context.Context) (*stream, Answer) {
 		return s, answer
 	}
 	answer.Failed = "the stream ended without saying where to POST"
-	if context.Cause(ctx) == context.DeadlineExceeded {
+	if whole.Err() != nil {
+		answer = cutShort(whole)
+	} else if context.Cause(ctx) == context.DeadlineExceeded {
 		answer.Failed, answer.Late = "the stream did not say where to POST within "+seconds(a.limit), true
 	}
 	s.close()
@@ -191,7 +193,7 @@ func (a *asker) over(ctx context.Context, m message) reply {
 				return r
 			}
 		case <-ctx.Done():
-			r.Failed = "it was interrupted"
+			r.Answer = cutShort(ctx)
 			return r
 		case <-wait:
 			r.Failed, r.Late = fmt.Sprintf("no answer over the stream within %s", seconds(a.limit)), true

@@ -17,6 +17,8 @@ func (a *asker) greet(ctx context.Context) error {
 	switch {
 	case first.err != nil:
 		return first.err
+	case first.Ours && first.Status == 0:
+		return &Unaskable{NoTime, "the time was over before it was known what it speaks"}
 	case first.Status == 0:
 		return &Unaskable{NoAnswer, first.Failed}
 	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden:
