@@ -113,6 +113,8 @@ func (c *checked) judge(e probe.End) CheckRow {
 		c.judgeLeft(e, &r)
 	case c.command.Kind == KindImage:
 		r.Answer = "what was started here ended, but the container runs elsewhere: look with " + containerTool(c.command) + " ps"
+	case len(e.Strays) > 0:
+		r.Answer = c.strayed(e.Strays)
 	default:
 		took := seconds(e.Took)
 		r.Verdict, r.Seconds, r.Answer = CheckOK, &took, fmt.Sprintf("yes, within %.1f s", max(took, 0.1))
@@ -121,6 +123,17 @@ func (c *checked) judge(e probe.End) CheckRow {
 		}
 	}
 	return r
+}
+
+// strayed says that nobody knows whose some processes are.
+func (c *checked) strayed(strays []scan.Process) string {
+	p := &strays[0]
+	says := fmt.Sprintf("%s (pid %d)", (&trialTree{os: c.OS}).name(p), p.PID)
+	if more := len(strays) - 1; more > 0 {
+		says += " and " + Count(more, "other")
+	}
+	return "all that was seen of it ended, but " + says + " began meanwhile without a parent, and this system does not tell who started " + be(len(strays), "it", "them") +
+		": look whose " + be(len(strays), "it is", "they are") + " and ask again, or check on Linux"
 }
 
 func containerTool(c Command) string {

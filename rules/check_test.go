@@ -81,6 +81,10 @@ func TestJudgeStdio(t *testing.T) {
 			CheckUnknown, []string{"it could not be tried: this system has no SIGTERM"}, "", false},
 		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, probe.End{Way: probe.KillClient}),
 			CheckUnknown, []string{"what was started here ended, but the container runs elsewhere: look with docker ps"}, "", false},
+		{"one that may have got away", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
+			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) began meanwhile without a parent, and this system does not tell who started it: look whose it is and ask again, or check on Linux"}, "", false},
+		{"some that may have got away", stdio("python3 server.py", direct, probe.End{Way: probe.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
+			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) and 1 other began meanwhile without a parent, and this system does not tell who started them: look whose they are and ask again, or check on Linux"}, "", false},
 		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.KillClient, Left: []probe.Leftover{
 			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) went on at the end of its stdin", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "node", false},

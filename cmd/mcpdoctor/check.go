@@ -71,7 +71,7 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	found, err := probe.CheckStdio(ctx, probe.StdioOptions{
 		Command: command, Env: os.Environ(),
 		Startup: max(checkStartup, o.timeout.Duration), Rest: checkRest, Timeout: o.timeout.Duration,
-		Client: []string{self, clientVerb, "--"}, Guard: []string{self, guardVerb, "--"},
+		Client: []string{self, clientVerb, "--"}, Keeper: []string{self, keeperVerb, "--"},
 		Name: "mcpdoctor", Version: version(), Now: time.Now,
 		Step: func(way probe.Way) { fmt.Fprintln(w.err, "mcpdoctor: "+steps[way]) },
 	})
@@ -111,11 +111,11 @@ var steps = map[probe.Way]string{
 // The verbs that check starts mcpdoctor with, beside itself.
 const (
 	clientVerb = "check-client"
-	guardVerb  = "check-guard"
+	keeperVerb = "check-keeper"
 )
 
 // newCheckParts are the two processes that a check needs beside itself: the client that is killed, and
-// the guard that ends what is left should the check itself be killed.
+// the keeper, below which all is started, and which ends it should mcpdoctor itself be killed.
 func newCheckParts(w *world) []*cobra.Command {
 	client := verb(&cobra.Command{Use: clientVerb, Hidden: true, Args: cobra.MinimumNArgs(1)}, func(_ context.Context, args []string) error {
 		if code := probe.PlayClient(args, w.in, w.out, w.err); code != 0 {
@@ -123,10 +123,9 @@ func newCheckParts(w *world) []*cobra.Command {
 		}
 		return nil
 	})
-	guard := verb(&cobra.Command{Use: guardVerb, Hidden: true, Args: cobra.ExactArgs(1)}, func(_ context.Context, args []string) error {
-		// An interrupt is for the check; what it leaves has still to be ended.
-		probe.PlayGuard(context.Background(), os.Getpid(), args[0], w.in, time.Now)
-		return nil
+	keeper := verb(&cobra.Command{Use: keeperVerb, Hidden: true, Args: cobra.MinimumNArgs(2)}, func(ctx context.Context, args []string) error {
+		w.finish.Store(true) // to end what it starts
+		return probe.PlayKeeper(ctx, args, os.Environ(), w.in, w.out, time.Now)
 	})
-	return []*cobra.Command{client, guard}
+	return []*cobra.Command{client, keeper}
 }

@@ -174,7 +174,7 @@ func checkRemedies(t *testing.T, r *rules.Check, runtime string, wrapped bool) {
 	}
 }
 
-// An interrupt ends everything, whenever it comes; and so does the guard when mcpdoctor itself is killed.
+// An interrupt ends everything, whenever it comes; and so does the keeper when mcpdoctor itself is killed.
 func TestLabCheckInterrupted(t *testing.T) {
 	newLab(t)
 	for _, c := range []struct {
@@ -208,7 +208,7 @@ func TestLabCheckInterrupted(t *testing.T) {
 					t.Fatalf("it ended: %v\n%s", err, said.String())
 				}
 			}
-			// mcpdoctor, its guard and all of the chain; at the last step the client too.
+			// mcpdoctor, its keeper and all of the chain; at the last step the client too.
 			l.eventually("the chain runs", 30*time.Second, func() bool { return len(l.mine()) >= 5 })
 			pid := cmd.Process.Pid
 			if c.group {

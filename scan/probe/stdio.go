@@ -12,7 +12,7 @@ import (
 type Stdio struct {
 	Command []string
 	OS      string // as in [scan.Host]
-	Self    int    // the PID of who checked
+	Self    int    // the PID of who checked: the keeper
 
 	// Timeout is how long each end was waited for.
 	Timeout time.Duration
@@ -87,6 +87,10 @@ type End struct {
 
 	// Left are the processes of Before that had not ended in time, in the same order.
 	Left []Leftover
+
+	// Strays are processes that began meanwhile without a parent of their own, on systems where nothing
+	// tells whether the server had started them. Empty when some are left, and on Linux, which tells.
+	Strays []scan.Process
 }
 
 // Leftover is a process that stayed.

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -26,9 +25,9 @@ type StdioOptions struct {
 	// all processes may take to end, each time.
 	Startup, Rest, Timeout time.Duration
 
-	// Client and Guard are commands that come back to this package: the first to [PlayClient], in
-	// front of the words of Command, the second to [PlayGuard], in front of the mark.
-	Client, Guard []string
+	// Client and Keeper are commands that come back to this package: the first to [PlayClient], the
+	// second to [PlayKeeper], both in front of words that are theirs.
+	Client, Keeper []string
 
 	// Name and Version are what the server is told of its client.
 	Name, Version string
@@ -40,35 +39,19 @@ type StdioOptions struct {
 	Step func(Way)
 }
 
-// CheckStdio starts a stdio server as a client does, brings it to its end in each of the three ways,
-// after a fresh start each, and returns what was seen. It takes as long as the server needs, at most
-// three times a start and the time-out.
-//
-// Whatever happens, all that was started is ended before it returns, also when ctx ends (within about
-// two seconds then). Should this process itself be killed, the guard does that.
-//
-// While it runs, this process must start no other processes: they would be taken for those of the
-// server.
-//
-// The error is a [*Failure] when the command cannot be started or is no MCP server, that of ctx when
-// it has ended, or says that the processes cannot be seen.
-func CheckStdio(ctx context.Context, o StdioOptions) (*Stdio, error) {
+// checkStdio is [CheckStdio] in the keeper. told is called with each process that is found to be the
+// server's, which all have the mark in their environment, unless they take it away.
+func checkStdio(ctx context.Context, o StdioOptions, mark string, told func(scan.ID)) (*Stdio, error) {
 	c := &checker{o: o, out: &Stdio{Command: o.Command, Timeout: o.Timeout, Self: selfPID()}}
-	mark := markName + "=" + rand.Text()
-	var err error
+	restore, err := adopt()
+	if err != nil {
+		return nil, err
+	}
+	defer restore()
 	if c.kin, err = newKin(ctx, selfPID(), mark, o.Now); err != nil {
 		return nil, err
 	}
-	restore, err := adopt()
-	if err != nil {
-		c.out.Problems = append(c.out.Problems, "a process that loses its parent before it was seen is not found again: "+err.Error())
-	}
-	defer restore()
-	stop, err := c.guard(mark)
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
+	c.kin.told = told
 	defer func() { c.out.Left = c.kin.clear(ctx) }()
 
 	for _, way := range []Way{CloseStdin, Terminate, KillClient} {
@@ -116,7 +99,7 @@ func (c *checker) try(ctx context.Context, way Way) (End, error) {
 		return End{}, err
 	}
 	defer r.end(ctx)
-	if err := sleep(ctx, c.o.Rest); err != nil {
+	if err := c.attend(ctx, func() error { return sleep(ctx, c.o.Rest) }); err != nil {
 		return End{}, err
 	}
 	s, tree, err := c.kin.look(ctx)
@@ -143,6 +126,27 @@ func (c *checker) try(ctx context.Context, way Way) (End, error) {
 		c.leave(ctx, s, tree, &end)
 	}
 	return end, err
+}
+
+// attend does something that may take long, and looks meanwhile who is started, so that who loses its
+// parent later is known by then where nobody adopts it.
+func (c *checker) attend(ctx context.Context, do func() error) error {
+	const often = 200 * time.Millisecond
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	t := time.NewTicker(often)
+	defer t.Stop()
+	for {
+		if _, _, err := c.kin.look(context.WithoutCancel(ctx)); err != nil {
+			<-done
+			return err
+		}
+		select {
+		case err := <-done:
+			return err
+		case <-t.C:
+		}
+	}
 }
 
 // atRest fills in what the tree holds, with the memory that it does not share.
@@ -183,6 +187,7 @@ func (c *checker) watch(ctx context.Context, end *End) (*scan.Snapshot, []*scan.
 			}
 		}
 		if len(tree) == 0 {
+			end.Strays = c.kin.strays(s)
 			return s, nil, nil
 		}
 		if end.Took >= c.o.Timeout {

@@ -13,15 +13,17 @@ import (
 // one of them. Means, each sufficient:
 //
 //   - by descent: the parent is one of them and alive;
-//   - by adoption: on Linux mcpdoctor has itself made their adopter (PR_SET_CHILD_SUBREAPER of
-//     prctl(2)), so that who loses its parent becomes a child of ours. A child of ours that was here
-//     before the check, as exec in a shell leaves them, is none of them;
+//   - by adoption: on Linux the keeper has itself made their adopter (PR_SET_CHILD_SUBREAPER of
+//     prctl(2)), so that who loses its parent becomes its child. mcpdoctor does that too, for the case
+//     that its keeper is killed; a child of its own from before, as exec in a shell leaves them, is none
+//     of them;
 //   - by the mark, a random value that only they have in their environment;
 //   - by memory: it was one of them before (PID and start time).
 type kin struct {
-	self int    // whose children they are
-	mark string // "NAME=value"
-	now  func() time.Time
+	self   int    // whose children they are
+	mark   string // "NAME=value"
+	adopts bool   // who of them loses its parent becomes a child of self
+	now    func() time.Time
 
 	born      int64            // when self began: nobody older is one of them
 	strangers map[scan.ID]bool // children of self from before
@@ -31,8 +33,6 @@ type kin struct {
 	// told is called with each who is new; nil when nobody wants to know.
 	told func(scan.ID)
 
-	guard int // the PID of the guard, which is none of them
-
 	// own are children of self that [os/exec] waits for. Of these, the hidden one is never in a tree: the
 	// client that will be killed.
 	own, hidden map[int]bool
@@ -40,7 +40,7 @@ type kin struct {
 
 func newKin(ctx context.Context, self int, mark string, now func() time.Time) (*kin, error) {
 	k := &kin{
-		self: self, mark: mark, now: now,
+		self: self, mark: mark, adopts: canAdopt, now: now,
 		strangers: map[scan.ID]bool{}, known: map[scan.ID]bool{}, unmarked: map[scan.ID]bool{}, own: map[int]bool{}, hidden: map[int]bool{},
 	}
 	s, err := scan.Take(ctx, scan.Options{Now: now()})
@@ -130,7 +130,29 @@ func (k *kin) remember(id scan.ID) {
 func (k *kin) adopted(p *scan.Process) bool {
 	// Those who were here before have children too, which self adopts as well; and PID 1 adopts everybody's.
 	alone := len(k.strangers) == 0 && k.self != 1
-	return p.PID != k.guard && !k.strangers[p.ID()] && (alone || k.own[p.PID] || k.marked(p))
+	return !k.strangers[p.ID()] && (alone || k.own[p.PID] || k.marked(p))
+}
+
+// strays returns who may be one of them though nothing tells so, where nobody adopts who loses its
+// parent: it began after self, and has no parent but the first process of the system.
+func (k *kin) strays(s *scan.Snapshot) []scan.Process {
+	if k.adopts {
+		return nil
+	}
+	at := map[int]*scan.Process{}
+	for i := range s.Processes {
+		at[s.Processes[i].PID] = &s.Processes[i]
+	}
+	var out []scan.Process
+	for i := range s.Processes {
+		p := &s.Processes[i]
+		up := at[p.PPID]
+		alone := p.PPID == 1 || up == nil || up.Start > p.Start // on Windows a PPID may be that of a dead one, used again
+		if alone && p.Start >= k.born && p.PID != k.self && p.State != "Z" && !k.known[p.ID()] {
+			out = append(out, *p)
+		}
+	}
+	return out
 }
 
 // marked tells that a process has the mark in the environment that it was started with.

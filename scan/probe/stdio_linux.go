@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"debug/buildinfo"
+	"fmt"
 	"os"
 	"strconv"
 	"unsafe"
@@ -12,15 +13,18 @@ import (
 	"mcpdoctor/scan"
 )
 
+// canAdopt tells that the system has somebody adopt who loses its parent.
+const canAdopt = true
+
 // adopt makes this process the adopter of all that is started below it and loses its parent, until
 // restore is called; see PR_SET_CHILD_SUBREAPER in prctl(2).
 func adopt() (restore func(), err error) {
 	var before int32
 	if err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&before)), 0, 0, 0); err != nil {
-		return func() {}, err
+		return nil, fmt.Errorf("cannot adopt what loses its parent, so that it would get away unseen: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return func() {}, err
+		return nil, fmt.Errorf("cannot adopt what loses its parent, so that it would get away unseen: %w", err)
 	}
 	return func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(before), 0, 0, 0) }, nil
 }

@@ -27,7 +27,7 @@ func checkOptions(run string, words ...string) StdioOptions {
 	return StdioOptions{
 		Command: append([]string{self}, words...), Env: append(os.Environ(), partVar+"=yes", runVar+"="+run),
 		Startup: time.Minute, Rest: 200 * time.Millisecond, Timeout: time.Minute,
-		Client: []string{self, "client"}, Guard: []string{self, "guard"},
+		Client: []string{self, "client"}, Keeper: []string{self, "keeper"},
 		Name: "test", Version: "0", Now: time.Now,
 	}
 }
@@ -373,13 +373,13 @@ func TestCheckInterrupted(t *testing.T) {
 	}
 }
 
-// The guard ends everything when the check itself is killed.
+// The keeper ends everything when mcpdoctor is killed.
 func TestCheckKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		at    Way
 		words []string
-		many  int // processes of the run, the guard among them
+		many  int // processes of the run, the keeper among them
 	}{
 		{CloseStdin, []string{"drops", "deaf"}, 3},
 		{KillClient, []string{"drops", "good"}, 4},
@@ -394,9 +394,8 @@ func TestCheckKilled(t *testing.T) {
 		}
 		var pid int
 		var start int64
-		if c.words[0] == "forks" { // whose helper has no mark; but the guard was told of it
+		if c.words[0] == "forks" { // whose helper has no mark
 			pid, start = noted(t, c.words[1])
-			time.Sleep(500 * time.Millisecond)
 		}
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
@@ -406,6 +405,113 @@ func TestCheckKilled(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
+	}
+}
+
+// Whoever is killed while a server starts, mcpdoctor or its keeper, the other ends all of it, also who
+// has got away from the tree at once.
+func TestCheckKilledInTheStart(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"mcpdoctor", "keeper"} {
+		run, file := rand.Text(), filepath.Join(t.TempDir(), "helper")
+		p := startCheck(t, checking{Run: run, Words: []string{"forks and is mute", file}, Timeout: brief})
+		pid, start := noted(t, file)
+		victim := p.cmd.Process.Pid
+		if who == "keeper" {
+			victim = keeperOf(t, victim)
+		}
+		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(p.out)
+		_ = p.cmd.Wait()
+		if says := "what runs the check has ended before it (signal: killed)"; who == "keeper" && !strings.Contains(string(text), says) {
+			t.Errorf("when its keeper was killed it said %s", text)
+		}
+		for i := 0; len(marked(run)) > 0 || startOf(pid) == start; i++ {
+			if i == 400 {
+				t.Fatalf("%s was killed, and left %v and the helper (pid %d)", who, marked(run), pid)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// keeperOf returns the keeper of a check, which is its only child.
+func keeperOf(t *testing.T, pid int) int {
+	t.Helper()
+	s, err := scan.Take(t.Context(), scan.Options{Now: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range s.Processes {
+		if p.PPID == pid && len(p.Args) > 1 && p.Args[1] == "keeper" {
+			return p.PID
+		}
+	}
+	t.Fatalf("pid %d has no keeper", pid)
+	return 0
+}
+
+// A helper that hides is found whatever children mcpdoctor had before.
+func TestCheckFindsWhoHidesBesideStrangers(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := exec.Command(self, "stay")
+	stranger.Env = append(os.Environ(), partVar+"=yes")
+	if err := stranger.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	}()
+	file := filepath.Join(t.TempDir(), "helper")
+	o := checkOptions(rand.Text(), "forks", file)
+	o.Timeout = brief
+	found, err := CheckStdio(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found.Ends {
+		if who(e) != "helper" {
+			t.Errorf("%s left %q", e.Way, who(e))
+		}
+	}
+	if pid, start := noted(t, file); startOf(pid) == start {
+		t.Errorf("the helper (pid %d) is still there", pid)
+	}
+	if s := stranger.Process.Pid; startOf(s) == 0 {
+		t.Error("the stranger was ended")
+	}
+}
+
+// Where nobody adopts who loses its parent, whoever may be such a one is told.
+func TestStrays(t *testing.T) {
+	k := &kin{self: 10, born: 100, known: map[scan.ID]bool{{PID: 20, Start: 110}: true}}
+	s := &scan.Snapshot{Processes: []scan.Process{
+		{PID: 1, Start: 1}, {PID: 5, PPID: 1, Start: 90}, {PID: 10, PPID: 5, Start: 100}, // older
+		{PID: 20, PPID: 1, Start: 110},                                  // known
+		{PID: 30, PPID: 5, Start: 120},                                  // another's
+		{PID: 31, PPID: 30, Start: 121},                                 // of another's
+		{PID: 32, PPID: 1, Start: 122, State: "Z"},                      // dead
+		{PID: 40, PPID: 1, Start: 130},                                  // adopted by the first process
+		{PID: 41, PPID: 40, Start: 131},                                 // below that
+		{PID: 42, PPID: 7, Start: 132},                                  // its parent is gone
+		{PID: 43, PPID: 44, Start: 133}, {PID: 44, PPID: 5, Start: 140}, // its parent's PID is another's now
+	}}
+	var got []int
+	for _, p := range k.strays(s) {
+		got = append(got, p.PID)
+	}
+	if want := []int{40, 42, 43}; !slices.Equal(got, want) {
+		t.Errorf("strays are %v, want %v", got, want)
+	}
+	k.adopts = true
+	if got := k.strays(s); got != nil {
+		t.Errorf("where they are adopted there are %v", got)
 	}
 }
 

@@ -67,6 +67,10 @@ func assignParts() {
 			spawn(func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "fork", args[0])
 			serve()
 		},
+		"forks and is mute": func(args []string) { // the same, in a start that does not come to its end
+			spawn(func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }, "fork", args[0])
+			forever()
+		},
 		"fork": func(args []string) {
 			spawn(func(c *exec.Cmd) {
 				c.Env = []string{partVar + "=yes"}
@@ -171,8 +175,10 @@ func assignParts() {
 
 		// Parts of the check itself.
 		"client": func(args []string) { os.Exit(PlayClient(args, os.Stdin, os.Stdout, os.Stderr)) },
-		"guard":  func(args []string) { PlayGuard(context.Background(), os.Getpid(), args[0], os.Stdin, time.Now) },
-		"check":  playCheck,
+		"keeper": func(args []string) {
+			must(PlayKeeper(context.Background(), args, os.Environ(), os.Stdin, os.Stdout, time.Now))
+		},
+		"check": playCheck,
 
 		// Those who have nothing to do with it.
 		"stay": func([]string) { forever() },

@@ -37,11 +37,7 @@ func (c *checker) start(ctx context.Context, client bool) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The guard is told of it while it starts, which may take long.
-	if _, _, err = c.kin.look(ctx); err == nil {
-		err = r.handshake(ctx)
-	}
-	if err == nil {
+	if err = c.attend(ctx, func() error { return r.handshake(ctx) }); err == nil {
 		return r, nil
 	}
 	r.end(ctx)
