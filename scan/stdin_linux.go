@@ -114,9 +114,10 @@ func (f fds) pollPipe(e end, mode int, want int16) (events int16, err error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	poll := []unix.PollFd{{Fd: int32(fd), Events: want}}
-	if _, err := unix.Poll(poll, 0); err != nil {
-		return 0, err
+	for {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: want}}
+		if _, err = unix.Poll(poll, 0); err != unix.EINTR { // it does not wait, and a signal cuts it short all the same
+			return poll[0].Revents, err
+		}
 	}
-	return poll[0].Revents, nil
 }
