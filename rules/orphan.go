@@ -48,7 +48,7 @@ var orphan = Rule{
 
 // The remedies that are also those of a server that [JudgeStdio] found wanting.
 const (
-	remedyNode     = "server, Node: process.stdin.on('end', () => process.exit(0)) and .on('close', ...); unref() timers that must not keep it alive"
+	remedyNode     = "server, Node: at the 'end' and the 'close' of process.stdin, call process.exit(0) when the answers are written; unref() timers that must not keep it alive"
 	remedyPython   = "server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads"
 	remedyGo       = "server, Go: return from main when reading os.Stdin gives io.EOF"
 	remedySignal   = "server: end at SIGTERM too; whoever handles the signal has to end the process"

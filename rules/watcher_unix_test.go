@@ -5,10 +5,12 @@ package rules_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +19,9 @@ import (
 )
 
 // stubbornServers answer each line of their stdin, and stay when there are no more: a timer, a thread,
-// a goroutine keeps them. %s is where the code of the rule goes.
+// a goroutine keeps them. Their arguments are how long they take to start, how long each answer takes,
+// both in milliseconds, and how many bytes long it is. Those in Python and Go answer one after another.
+// %s is where the code of the rule goes.
 var stubbornServers = map[string]struct {
 	file, text string
 	command    func(file string) []string
@@ -25,41 +29,54 @@ var stubbornServers = map[string]struct {
 	"node": {"server.mjs", `
 %s
 import readline from 'node:readline';
+const [start, answer, size] = process.argv.slice(2).map(Number);
 setInterval(() => {}, 30_000);
-readline.createInterface({ input: process.stdin }).on('line', (l) => process.stdout.write('answer to ' + l + '\n'));
+await new Promise((done) => setTimeout(done, start));
+readline.createInterface({ input: process.stdin }).on('line', (l) =>
+  setTimeout(() => process.stdout.write('answer to ' + l + '.'.repeat(size) + '\n'), answer));
 `, func(file string) []string { return []string{"node", file} }},
 	"python": {"server.py", `
 %s
 import sys, threading, time
+
+start, answer, size = map(int, sys.argv[1:])
 
 def work():
     while True:
         time.sleep(30)
 
 threading.Thread(target=work).start()
-for line in sys.stdin:
-    print("answer to", line.strip(), flush=True)
+time.sleep(start / 1000)
+for line in sys.stdin or []:
+    time.sleep(answer / 1000)
+    print("answer to " + line.strip() + "." * size, flush=True)
 `, func(file string) []string { return []string{"python3", file} }},
 	"go": {"main.go", `package main
 
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"log"
 	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 )
 
 %s
 
-var _, _ = io.Copy, log.Fatal
+var _ sync.Mutex
 
 func main() {
-	ENDWITHSTDIN
-	in := bufio.NewScanner(os.Stdin)
+	var n [3]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(os.Args[i+1])
+	}
+	time.Sleep(time.Duration(n[0]) * time.Millisecond)
+	in, out := bufio.NewScanner(STDIN), STDOUT
 	for in.Scan() {
-		fmt.Println("answer to", in.Text())
+		time.Sleep(time.Duration(n[1]) * time.Millisecond)
+		fmt.Fprintln(out, "answer to "+in.Text()+strings.Repeat(".", n[2]))
 	}
 	for {
 		time.Sleep(time.Hour)
@@ -68,47 +85,141 @@ func main() {
 `, nil},
 }
 
+// stubborn returns the command of a stubborn server with the code of the rule, and of one without.
+func stubborn(t *testing.T, runtime string) (with, without []string) {
+	t.Helper()
+	program := map[string]string{"python": "python3"}[runtime]
+	if program == "" {
+		program = runtime
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("NOTHING TRIED: %s is not installed, so that its code was not run", program)
+	}
+	code := ""
+	for _, s := range rules.Lookup("orphan").Code {
+		if s.Runtime == runtime {
+			code = s.Code
+		}
+	}
+	if code == "" {
+		t.Fatalf("the rule has no code for %s", runtime)
+	}
+	server := stubbornServers[runtime]
+	return build(t, server.file, fill(server.text, code, true), server.command), build(t, server.file, fill(server.text, "", false), server.command)
+}
+
 // The code that the rule about orphans gives out, word for word, ends a server that does not end by
 // itself: when its client closes a pipe, closes or half closes a socket; and not before it has answered.
 func TestWatchersEndStubbornServers(t *testing.T) {
-	code := map[string]string{"": ""}
-	for _, s := range rules.Lookup("orphan").Code {
-		code[s.Runtime] = s.Code
-	}
-	for runtime, server := range stubbornServers {
-		if code[runtime] == "" {
-			t.Errorf("the rule has no code for %s", runtime)
-		}
+	for runtime := range stubbornServers {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
-			program := map[string]string{"python": "python3"}[runtime]
-			if program == "" {
-				program = runtime
-			}
-			if _, err := exec.LookPath(program); err != nil {
-				t.Skipf("NOTHING TRIED: %s is not installed, so that its code was not run", program)
-			}
-			with := build(t, server.file, fill(server.text, code[runtime], true), server.command)
-			without := build(t, server.file, fill(server.text, "", false), server.command)
+			with, without := stubborn(t, runtime)
 			for _, wire := range []string{"pipe", "socket", "half"} {
-				if !endsAt(t, with, wire, 20*time.Second) {
-					t.Errorf("%s, %s: with the code of the rule it stays", runtime, wire)
-				}
+				t.Run(wire, func(t *testing.T) {
+					t.Parallel()
+					if !endsAt(t, append(slices.Clip(with), "0", "0", "0"), wire, 20*time.Second) {
+						t.Error("with the code of the rule it stays")
+					}
+				})
 			}
-			if endsAt(t, without, "pipe", 3*time.Second) {
-				t.Errorf("%s: without the code it ends too, so that this proves nothing", runtime)
+			t.Run("without", func(t *testing.T) {
+				t.Parallel()
+				if endsAt(t, append(slices.Clip(without), "0", "0", "0"), "pipe", 8*time.Second) {
+					t.Error("without the code it ends too, so that this proves nothing")
+				}
+			})
+		})
+	}
+}
+
+// Nothing that was sent before stdin was closed is lost: of printf requests | server, where the server
+// takes long to start, and for each answer; and where the answer is large, and taken late.
+func TestWatchersLoseNothing(t *testing.T) {
+	for runtime := range stubbornServers {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			with, _ := stubborn(t, runtime)
+			for _, c := range []struct {
+				name, start, answer, size string
+				late                      time.Duration // before anything is read
+			}{
+				{"slow", "7000", "900", "0", 0},
+				{"large", "0", "0", "5000000", 8 * time.Second},
+			} {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					cmd := exec.Command(with[0], append(slices.Clip(with[1:]), c.start, c.answer, c.size)...)
+					cmd.Stdin, cmd.Stderr = theEndOf(t, "one\ntwo\nthree\n"), os.Stderr
+					out, err := cmd.StdoutPipe()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+					limit := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+					defer limit.Stop()
+					time.Sleep(c.late)
+					text, _ := io.ReadAll(out)
+					_ = cmd.Wait()
+					if !cmd.ProcessState.Success() {
+						t.Errorf("it ended with %s", cmd.ProcessState)
+					}
+					var got []string
+					for line := range strings.Lines(string(text)) {
+						got = append(got, fmt.Sprintf("%s %d", strings.TrimRight(line, ".\n"), strings.Count(line, ".")))
+					}
+					if want := []string{"answer to one " + c.size, "answer to two " + c.size, "answer to three " + c.size}; !slices.Equal(got, want) {
+						t.Errorf("it answered %q", got)
+					}
+				})
 			}
 		})
 	}
 }
 
-// fill puts the code in its place, and calls it where that is not done by itself.
-func fill(text, code string, with bool) string {
-	call := ""
-	if with {
-		call = "endWithStdin()"
+// theEndOf is a pipe into which a text was written, and that was closed.
+func theEndOf(t *testing.T, text string) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.ReplaceAll(fmt.Sprintf(text, code), "ENDWITHSTDIN", call)
+	t.Cleanup(func() { r.Close() })
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return r
+}
+
+// Without any stdin there is nothing to watch, and the server starts: Python has none to read then, and
+// answers nothing.
+func TestWatcherWithoutStdin(t *testing.T) {
+	t.Parallel()
+	with, _ := stubborn(t, "python")
+	cmd := exec.Command("sh", append([]string{"-c", `exec "$@" <&-`, "sh"}, append(slices.Clip(with), "0", "0", "0")...)...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(3*time.Second, func() { _ = cmd.Process.Kill() }) // it is stubborn
+	_ = cmd.Wait()
+	if said.Len() > 0 {
+		t.Errorf("it says %s", said.String())
+	}
+}
+
+// fill puts the code in its place, and uses it where that is not done by itself.
+func fill(text, code string, with bool) string {
+	in, out := "os.Stdin", "os.Stdout"
+	if with {
+		in, out = "w", "w"
+		text = strings.Replace(text, "\tin, out :=", "\tw := &wire{}\n\tin, out :=", 1)
+	}
+	return strings.NewReplacer("STDIN", in, "STDOUT", out).Replace(fmt.Sprintf(text, code))
 }
 
 // build writes a server and returns the command that starts it.
