@@ -136,6 +136,7 @@ func JudgeEndpoint(e *probe.Endpoint, taken time.Time) *EndpointReport {
 	j.memory()
 	j.findings()
 	j.left()
+	j.undeleted()
 	if e.Unasked != "" {
 		j.out.Problems = append(j.out.Problems, e.Unasked)
 	}

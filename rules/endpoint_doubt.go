@@ -22,8 +22,10 @@ var ofTheGone = []probe.Ask{probe.AskUnknown, probe.AskDeleted, probe.AskClosed,
 // empty when it does tell something.
 func (j *endpointJudge) doubt(ask probe.Ask, r probe.Answer) string {
 	switch {
-	case r.Late && (r.Ours || j.hasty(ask)):
+	case r.Late && (r.Ours || j.hasty(ask) && j.e.LimitMS < probe.Patience.Milliseconds()):
 		return ": ask again with a longer --timeout"
+	case r.Late && j.hasty(ask):
+		return ": it is slow, or silent, to other questions, too"
 	case r.Ours:
 		return ": that is a limit of the probe's own"
 	case r.Status == http.StatusTooManyRequests:

@@ -250,6 +250,17 @@ func (j *endpointJudge) remedy(rule *Rule, of ...string) Remedy {
 	return Remedy{Summary: of[0], Steps: append([]string{}, of[1:]...), Commands: []string{"mcpdoctor explain " + rule.ID}}
 }
 
+// undeleted says how many sessions the probe itself has left behind.
+func (j *endpointJudge) undeleted() {
+	n := j.e.Retention.Undeleted
+	if r, _ := j.answer(probe.AskDelete); r.Status/100 == 2 && j.verdict(TopicDelete) == Failed { // it says that it deletes them
+		n += j.e.Retention.Deleted + 1
+	}
+	if n > 0 {
+		j.out.Problems = append(j.out.Problems, fmt.Sprintf("%s that the probe opened could not be deleted, and %s until the server ends %s", Count(n, "session"), be(n, "stays", "stay"), be(n, "it", "them")))
+	}
+}
+
 // left says what the probe itself has left behind.
 func (j *endpointJudge) left() {
 	left := j.e.Process.Left

@@ -123,6 +123,10 @@ type Retention struct {
 	Deletes int `json:"deletes"`
 	Deleted int `json:"deleted"`
 
+	// Undeleted counts those that the probe opened and that are still there at its end, as far as the
+	// answers to DELETE tell.
+	Undeleted int `json:"undeleted"`
+
 	// The looks at the process, in order; empty when it could not be seen.
 	Looks []Look `json:"looks,omitempty"`
 }
@@ -211,9 +215,20 @@ type Reason string
 
 // The reasons.
 const (
-	NoAnswer  Reason = "no answer"
-	NoAccess  Reason = "no access"  // 401, 403
-	OtherHost Reason = "other host" // it redirects there
+	NoAnswer  Reason = "no answer"  // there is no connection
+	Silent    Reason = "silent"     // there is one, and no answer within the time for one
+	Hasty     Reason = "hasty"      // the same, and --timeout left less than the usual time for one
+	Closed    Reason = "closed"     // the connection ended without an answer
+	NoTrust   Reason = "no trust"   // its certificate is not accepted
+	PlainHTTP Reason = "plain HTTP" // https was asked for, and http answered
+	WantsTLS  Reason = "wants TLS"  // http was asked for, and TLS answered
+	NoHTTP    Reason = "no HTTP"
+	NoAccess  Reason = "no access"  // 401, and nothing was given that could prove who asks
+	BadAccess Reason = "bad access" // 401, although something was
+	Forbidden Reason = "forbidden"  // 403
+	Busy      Reason = "busy"       // 429
+	Broken    Reason = "broken"     // it speaks JSON-RPC, or it should, and fails
+	OtherHost Reason = "other host" // it leads there
 	NoMCP     Reason = "no MCP"
 	NoTime    Reason = "no time" // it was over, or the user interrupted, before anything was known
 )

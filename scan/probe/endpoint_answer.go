@@ -58,6 +58,12 @@ func parseMessage(text []byte, id int) (rpcMessage, bool) {
 	return rpcMessage{}, false
 }
 
+// answersAnother tells that a text is a JSON-RPC response to some question.
+func answersAnother(text []byte) bool {
+	var m rpcMessage
+	return json.Unmarshal(text, &m) == nil && len(m.ID) > 0 && (len(m.Result) > 0 || m.Error != nil)
+}
+
 // event is one of a text/event-stream; see the HTML standard, "Server-sent events".
 type event struct{ name, data string }
 

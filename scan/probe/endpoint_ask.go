@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,9 +23,9 @@ const (
 	// headerLimit is how much of an answer's header is read.
 	headerLimit = 64 << 10
 
-	// patience is how long one answer may take. A gateway that starts its server with npx for each
-	// request needs several seconds.
-	patience = 15 * time.Second
+	// Patience is how long one answer may take at most. A gateway that starts its server with npx for
+	// each request needs several seconds.
+	Patience = 15 * time.Second
 
 	// redirects is how often the first question may be sent elsewhere on the same host. Later ones go
 	// straight to where that led, and follow nothing.
@@ -68,13 +69,14 @@ type asker struct {
 	// tried.
 	undeletable bool
 
-	stream *stream // of the old transport
+	stream *stream    // of the old transport
+	astray *Unaskable // why there is none, when it led elsewhere
 	seen   *watched
 	e      *Endpoint
 }
 
 func newAsker(o EndpointOptions) *asker {
-	a := &asker{o: o, url: o.URL, limit: min(patience, o.Timeout/4), e: &Endpoint{URL: shown(o.URL), Exchanges: []Exchange{}}}
+	a := &asker{o: o, url: o.URL, limit: min(Patience, o.Timeout/4), e: &Endpoint{URL: shown(o.URL), Exchanges: []Exchange{}}}
 	a.e.LimitMS = a.limit.Milliseconds()
 	a.sent = &counter{most: Budget(o.Sessions), next: &http.Transport{
 		Proxy:                  o.Proxy,
@@ -121,7 +123,7 @@ func (a *asker) redirect(r *http.Request, via []*http.Request) error {
 	case a.led:
 		return http.ErrUseLastResponse
 	case !sameHost(from, r.URL):
-		return &Unaskable{OtherHost, "it redirects to another host, " + r.URL.Host + ", which is not asked"}
+		return leads("it redirects", from, r.URL)
 	case r.Method != via[0].Method:
 		return &Unaskable{NoMCP, "it redirects a POST so that a " + r.Method + " would follow, which is no answer of an MCP server"}
 	case len(via) > redirects:
@@ -136,6 +138,21 @@ func sameHost(from, to *url.URL) bool {
 		return false
 	}
 	return from.Scheme == to.Scheme && portOf(from) == portOf(to) || from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
+}
+
+// leads is the error of an address that is not on the same host.
+func leads(how string, from, to *url.URL) *Unaskable {
+	switch {
+	case to.Scheme != "http" && to.Scheme != "https":
+		return &Unaskable{NoMCP, how + " to an address that is none of HTTP"}
+	case to.User != nil:
+		return &Unaskable{OtherHost, how + " to an address with a user in it, which is not asked"}
+	case !strings.EqualFold(from.Hostname(), to.Hostname()):
+		return &Unaskable{OtherHost, how + " to another host, " + to.Host + ", which is not asked"}
+	case portOf(from) != portOf(to):
+		return &Unaskable{OtherHost, how + " to another port, " + to.Host + ", which is not asked"}
+	}
+	return &Unaskable{OtherHost, how + " to the same host by " + to.Scheme + ", where it is not asked"}
 }
 
 func portOf(u *url.URL) string {
@@ -239,6 +256,8 @@ type reply struct {
 	result  json.RawMessage
 	data    json.RawMessage // of an error
 	err     *Unaskable
+	reason  Reason // of a connection that gave no answer
+	wants   string // what it asks for: WWW-Authenticate, Retry-After
 }
 
 // send sends a message and waits for its answer.
@@ -273,6 +292,9 @@ func cutShort(ctx context.Context) Answer {
 	return Answer{Failed: "it was interrupted", Ours: true}
 }
 
+// tlsAlert is how net/http shows the beginning of an alert of TLS in "malformed HTTP response".
+const tlsAlert = `"\x15\x03`
+
 // seconds writes a limit for a sentence.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
@@ -284,29 +306,48 @@ func (a *asker) failed(whole context.Context, err error) reply {
 	var refused *Unaskable
 	var outer *url.Error
 	var dial *net.OpError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &refused):
 		refused = &Unaskable{refused.Reason, a.veil(refused.What)}
 		return reply{Answer: Answer{Failed: refused.What}, err: refused}
 	case errors.Is(err, context.DeadlineExceeded):
-		return reply{Answer: Answer{Failed: "no answer within " + seconds(a.limit), Late: true}}
+		reason := Silent
+		if a.limit < Patience {
+			reason = Hasty
+		}
+		return reply{Answer: Answer{Failed: "no answer within " + seconds(a.limit), Late: true}, reason: reason}
 	case errors.Is(err, errSpent):
 		return reply{Answer: Answer{Failed: errSpent.Error(), Ours: true}}
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return reply{Answer: Answer{Failed: a.veil("no connection: " + dial.Err.Error())}}
+	case errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"):
+		return reply{Answer: Answer{Failed: a.veil("no connection: " + dial.Err.Error())}, reason: NoAnswer}
+	case errors.As(err, &certificate):
+		return reply{Answer: Answer{Failed: "its certificate is not accepted: " + a.short(certificate.Err.Error())}, reason: NoTrust}
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, new(tls.RecordHeaderError)):
+		return reply{Answer: Answer{Failed: "it does not answer with TLS"}, reason: PlainHTTP}
 	case errors.As(err, &outer):
 		err = outer.Err
 	}
-	if errors.Is(err, io.EOF) {
-		return reply{Answer: Answer{Failed: "the connection was closed without an answer"}}
+	if errors.Is(err, io.EOF) || errors.As(err, &dial) { // dial was no such operation, but reading or writing
+		return reply{Answer: Answer{Failed: "the connection was closed without an answer"}, reason: Closed}
 	}
-	return reply{Answer: Answer{Failed: a.short(err.Error())}}
+	text := err.Error()
+	if strings.Contains(text, tlsAlert) {
+		return reply{Answer: Answer{Failed: "it answers with TLS"}, reason: WantsTLS}
+	}
+	return reply{Answer: Answer{Failed: a.short(text)}, reason: NoHTTP}
 }
 
 // read reads an answer to its end, or as far as it is allowed to go.
 func (a *asker) read(res *http.Response, id int) reply {
 	kind := contentType(res.Header)
 	out := reply{Answer: Answer{Status: res.StatusCode, Type: kind}, session: res.Header.Get("Mcp-Session-Id")}
+	switch res.StatusCode {
+	case http.StatusUnauthorized:
+		out.wants = a.short(res.Header.Get("WWW-Authenticate"))
+	case http.StatusTooManyRequests:
+		out.wants = a.short(res.Header.Get("Retry-After"))
+	}
 	if out.session != "" {
 		a.secrets, a.hide = append(a.secrets, out.session), nil
 	}
@@ -331,6 +372,9 @@ func (a *asker) read(res *http.Response, id int) reply {
 	m, ok := parseMessage(text, id)
 	if !ok {
 		out.Text = a.short(string(text[:min(len(text), 4*shortest)]))
+		if out.Failed == "" && answersAnother(text) {
+			out.Failed, out.Text = "the answer has another ID than the question", ""
+		}
 		return out
 	}
 	a.take(m, &out)
@@ -363,6 +407,10 @@ func (a *asker) readStream(body io.Reader, id int, out *reply) {
 func (a *asker) take(m rpcMessage, out *reply) {
 	if m.Error != nil {
 		out.Error, out.Code, out.Text, out.data = true, m.Error.Code, a.short(m.Error.Message), m.Error.Data
+		return
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(m.Result), []byte("{")) {
+		out.Failed = "its result is no object"
 		return
 	}
 	out.Result, out.result = true, m.Result

@@ -186,6 +186,7 @@ func (a *asker) clearAway(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, Farewell)
 	defer cancel()
 	a.deleteAll(ctx)
+	a.e.Retention.Undeleted += len(a.opened)
 	a.e.Requests = a.sent.count()
 }
 
@@ -202,11 +203,14 @@ func (a *asker) deleteAll(ctx context.Context) {
 	for range min(farewells, len(a.opened)) {
 		all.Go(func() {
 			for session := range next {
-				ok := a.deleteOne(ctx, session)
+				status := a.deleteOne(ctx, session)
 				mu.Lock()
 				r.Deletes++
-				if ok {
+				switch {
+				case status/100 == 2:
 					r.Deleted++
+				case status != http.StatusNotFound && status != http.StatusGone:
+					r.Undeleted++
 				}
 				mu.Unlock()
 			}
@@ -223,16 +227,16 @@ func (a *asker) deleteAll(ctx context.Context) {
 	all.Wait()
 }
 
-// deleteOne tells whether a session was deleted, as far as the answer says so.
-func (a *asker) deleteOne(ctx context.Context, session string) bool {
+// deleteOne is the status of the answer to the DELETE of a session, 0 when there was none.
+func (a *asker) deleteOne(ctx context.Context, session string) int {
 	r, _, err := a.build(ctx, message{method: http.MethodDelete, session: session})
 	if err != nil {
-		return false
+		return 0
 	}
 	res, err := a.client.Do(r)
 	if err != nil {
-		return false
+		return 0
 	}
 	res.Body.Close()
-	return res.StatusCode/100 == 2
+	return res.StatusCode
 }

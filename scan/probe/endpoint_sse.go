@@ -2,7 +2,6 @@ package probe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -93,12 +92,16 @@ func (a *asker) dial(whole context.Context) (*stream, Answer) {
 			continue
 		}
 		post, err := res.Request.URL.Parse(strings.TrimSpace(e.data))
-		if err == nil && !sameHost(res.Request.URL, post) {
-			err = errors.New("its address is on another host")
+		switch {
+		case err != nil:
+			a.astray = &Unaskable{NoMCP, "it opens a stream of HTTP+SSE, which names no address to POST to"}
+		case !sameHost(res.Request.URL, post):
+			a.astray = leads("its stream leads", res.Request.URL, post)
+			a.astray.What = a.veil(a.astray.What)
 		}
-		if err != nil {
+		if a.astray != nil {
 			s.close()
-			answer.Failed = "the stream names no address on this host to POST to"
+			answer.Failed = a.astray.What
 			return nil, answer
 		}
 		a.secrets, a.hide = append(a.secrets, idsOf(post)...), nil

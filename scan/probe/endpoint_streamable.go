@@ -14,20 +14,25 @@ import (
 // 2026-07-28 has it, and where neither is understood it opens the stream of the old transport.
 func (a *asker) greet(ctx context.Context) error {
 	first := a.ask(ctx, AskInitialize, "POST initialize", initialize())
+	if first.Result && !namesVersion(first.result) {
+		first.Result, first.Failed = false, "its result names no protocol version"
+	}
 	switch {
 	case first.err != nil:
 		return first.err
 	case first.Ours && first.Status == 0:
 		return &Unaskable{NoTime, "the time was over before it was known what it speaks"}
 	case first.Status == 0:
-		return &Unaskable{NoAnswer, first.Failed}
-	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden:
-		return &Unaskable{NoAccess, fmt.Sprintf("it refuses whoever does not prove who they are (HTTP %d)", first.Status)}
+		return &Unaskable{first.reason, first.Failed}
+	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden, first.Status == http.StatusTooManyRequests:
+		return a.refusal(first)
 	case first.Result:
 		a.e.Transport = Streamable
 		a.agree(first)
 	case first.Status >= 300 && first.Status < 400:
 		return &Unaskable{NoMCP, fmt.Sprintf("it answers a POST with HTTP %d, and does not say where to go", first.Status)}
+	case first.Status == http.StatusBadRequest && strings.Contains(first.Text, "HTTPS"): // Go, nginx
+		return &Unaskable{WantsTLS, "it answers with " + first.words()}
 	}
 	discovered := a.ask(ctx, AskModern, "POST server/discover, revision "+modern, message{rpc: "server/discover", modern: true})
 	a.discover(first, discovered)
@@ -38,11 +43,44 @@ func (a *asker) greet(ctx context.Context) error {
 		a.e.Transport = LegacySSE
 		return nil
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return &Unaskable{NoTime, "the time was over before it was known what it speaks"}
+	case a.astray != nil:
+		return a.astray
+	case first.Error, first.Status >= 500, first.Status/100 == 2 && first.Failed != "" && !first.Ours:
+		return &Unaskable{Broken, "it does not serve initialize, which is answered with " + first.words()}
 	}
 	get := a.e.Exchanges[len(a.e.Exchanges)-1].Answer
 	return &Unaskable{NoMCP, "it does not speak MCP as far as can be told: initialize is answered with " + first.words() + ", and GET with " + get.words()}
+}
+
+// refusal is the error of an endpoint that does not let this client in, with what it asks for.
+func (a *asker) refusal(r reply) *Unaskable {
+	out := &Unaskable{NoAccess, "it refuses whoever does not prove who they are"}
+	wants := "which it asks for with "
+	switch given := len(a.o.Header) > 0 || a.o.URL.User != nil; {
+	case r.Status == http.StatusTooManyRequests:
+		out.Reason, out.What, wants = Busy, "it asks for fewer requests", "to come again after so many seconds, or then: "
+	case r.Status == http.StatusForbidden:
+		out.Reason, out.What = Forbidden, "it forbids the request"
+	case given:
+		out.Reason, out.What, wants = BadAccess, "it does not accept what was given to prove who asks", "it wants "
+	}
+	out.What += fmt.Sprintf(" (HTTP %d)", r.Status)
+	switch {
+	case r.wants != "":
+		out.What += ", " + wants + r.wants
+	case r.Text != "" && !strings.HasPrefix(r.Text, "<"):
+		out.What += fmt.Sprintf(": %q", r.Text)
+	}
+	return out
+}
+
+// namesVersion tells that a result is one of initialize, which has to name a protocol version.
+func namesVersion(result json.RawMessage) bool {
+	var told struct{ ProtocolVersion string }
+	return json.Unmarshal(result, &told) == nil && told.ProtocolVersion != ""
 }
 
 func initialize() message {
@@ -104,7 +142,10 @@ func (a *asker) discover(first, discovered reply) {
 		}
 		a.e.Name, a.e.Release = a.short(about.Name), a.short(about.Version)
 	}
-	a.e.Modern = discovered.Result && discovered.Status == http.StatusOK
+	// Some answer everything with a result, and some list only older versions here.
+	var about struct{ SupportedVersions []string }
+	_ = json.Unmarshal(discovered.result, &about)
+	a.e.Modern = discovered.Result && discovered.Status == http.StatusOK && len(about.SupportedVersions) > 0
 	if a.e.Transport != "" {
 		return
 	}
@@ -135,10 +176,17 @@ func (a *asker) askStreamable(ctx context.Context) {
 	list.session = session
 	a.ask(ctx, AskWith, "POST tools/list, session of initialize", list)
 	gone := a.ask(ctx, AskDelete, "DELETE, session of initialize", message{method: http.MethodDelete, session: session})
-	a.ask(ctx, AskDeleted, "POST tools/list, deleted session", list)
-	a.undeletable = gone.Status != 0 && gone.Status/100 != 2
-	if gone.Status/100 == 2 {
+	after := a.ask(ctx, AskDeleted, "POST tools/list, deleted session", list)
+	if gone.Status/100 == 2 || after.Status == http.StatusNotFound || after.Status == http.StatusBadRequest || after.Status == http.StatusGone {
 		a.opened = a.opened[1:]
+		return
+	}
+	switch gone.Status {
+	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		a.undeletable = true
+	case http.StatusRequestTimeout, http.StatusTooManyRequests: // not now
+	default:
+		a.undeletable = after.Result && gone.Status/100 == 4
 	}
 }
 

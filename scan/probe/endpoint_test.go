@@ -2,8 +2,13 @@ package probe
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -133,9 +138,13 @@ func TestEndpointLegacyLeadsElsewhere(t *testing.T) {
 	var visited atomic.Int64
 	other := (&fake{before: func(http.ResponseWriter, *http.Request) bool { visited.Add(1); return false }}).serve(t)
 	for _, address := range []string{other.URL + "/x", "//" + strings.TrimPrefix(other.URL, "http://") + "/x", "http://[::bad", "file:///etc/passwd"} {
+		want, named := NoMCP, "stream"
+		if strings.Contains(address, other.URL[len("http:"):]) {
+			want, named = OtherHost, strings.TrimPrefix(other.URL, "http://")
+		}
 		_, err := AskEndpoint(t.Context(), options(t, (&legacyFake{address: address}).serve(t).URL+"/sse", 3))
 		var u *Unaskable
-		if !errors.As(err, &u) || u.Reason != NoMCP {
+		if !errors.As(err, &u) || u.Reason != want || !strings.Contains(u.What, named) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -197,6 +206,15 @@ func TestEndpointUnaskable(t *testing.T) {
 	status := func(code int) *fake {
 		return &fake{before: func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(code); return true }}
 	}
+	says := func(text string) *fake {
+		return &fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(text))
+			}
+			return r.Method == http.MethodPost
+		}}
+	}
 	to := func(url string, code int) *fake {
 		return &fake{before: func(w http.ResponseWriter, r *http.Request) bool { http.Redirect(w, r, url, code); return true }}
 	}
@@ -204,14 +222,23 @@ func TestEndpointUnaskable(t *testing.T) {
 		f      *fake
 		reason Reason
 	}{
-		"401": {status(401), NoAccess}, "403": {status(403), NoAccess}, "404": {status(404), NoMCP}, "500": {status(500), NoMCP}, "204": {status(204), NoMCP}, "304": {status(304), NoMCP},
-		"another host": {to(other.URL+"/mcp", 307), OtherHost}, "GET follows": {to("/x", 302), NoMCP}, "no way out": {to("/x", 307), NoMCP}, "another scheme": {to("ftp://127.0.0.1/x", 307), OtherHost},
+		"401": {status(401), NoAccess}, "403": {status(403), Forbidden}, "404": {status(404), NoMCP}, "429": {status(429), Busy}, "500": {status(500), Broken}, "204": {status(204), NoMCP}, "304": {status(304), NoMCP},
+		"another host": {to(other.URL+"/mcp", 307), OtherHost}, "GET follows": {to("/x", 302), NoMCP}, "no way out": {to("/x", 307), NoMCP}, "another scheme": {to("ftp://127.0.0.1/x", 307), NoMCP}, "a file": {to("file:///etc/passwd", 307), NoMCP},
+		"an error": {says(`{"id":1,"error":{"code":-32603,"message":"internal"}}`), Broken}, "another ID": {says(`{"id":99,"result":{}}`), Broken}, "null": {says(`{"id":1,"result":null}`), Broken},
+		"no version": {says(`{"id":1,"result":{}}`), Broken}, "TLS": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+			http.Error(w, "Client sent an HTTP request to an HTTPS server.", http.StatusBadRequest)
+			return true
+		}}, WantsTLS},
 		"a web page": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = w.Write([]byte("<html>"))
 			return true
 		}}, NoMCP},
-		"a closed connection": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }}, NoAnswer},
+		"a closed connection": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }}, Closed},
+		"a huge header": {&fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+			return false
+		}}, NoHTTP},
 	} {
 		e, err := AskEndpoint(t.Context(), options(t, c.f.serve(t).URL, 3))
 		var u *Unaskable
@@ -227,6 +254,101 @@ func TestEndpointUnaskable(t *testing.T) {
 	var u *Unaskable
 	if _, err := AskEndpoint(t.Context(), options(t, closed.URL, 3)); !errors.As(err, &u) || u.Reason != NoAnswer {
 		t.Errorf("nobody there: %v", err)
+	}
+}
+
+// What went wrong with a connection is told apart, since the remedies differ.
+func TestEndpointConnections(t *testing.T) {
+	t.Parallel()
+	tls := httptest.NewUnstartedServer(&fake{})
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tls.StartTLS()
+	t.Cleanup(tls.Close)
+	silent := &fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body) // until then it does not notice the end of the connection
+		<-r.Context().Done()
+		return true
+	}}
+	plain, hangs := (&fake{}).serve(t), silent.serve(t)
+	for name, c := range map[string]struct {
+		url     string
+		timeout time.Duration
+		reason  Reason
+		words   string
+	}{
+		"a certificate of nobody": {tls.URL, 20 * time.Second, NoTrust, "certificate"}, "TLS by http": {strings.Replace(tls.URL, "https", "http", 1), 20 * time.Second, WantsTLS, "HTTPS"},
+		"http by TLS": {strings.Replace(plain.URL, "http", "https", 1), 20 * time.Second, PlainHTTP, "TLS"}, "silence": {hangs.URL, time.Second, Hasty, "no answer within 0.25 s"},
+	} {
+		_, err := AskEndpoint(t.Context(), func() EndpointOptions { o := options(t, c.url, 3); o.Timeout = c.timeout; return o }())
+		var u *Unaskable
+		if !errors.As(err, &u) || u.Reason != c.reason || !strings.Contains(u.What, c.words) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Who is refused is told what the endpoint asks for, and whether it was given anything.
+func TestEndpointRefusal(t *testing.T) {
+	t.Parallel()
+	f := &fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", error_description="`+r.Header.Get("Authorization")+`"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}}
+	s := f.serve(t)
+	for given, want := range map[string]Reason{"": NoAccess, "Bearer hunter2hunter2": BadAccess} {
+		o := options(t, s.URL, 3)
+		if given != "" {
+			o.Header.Set("Authorization", given)
+		}
+		_, err := AskEndpoint(t.Context(), o)
+		var u *Unaskable
+		if !errors.As(err, &u) || u.Reason != want || !strings.Contains(u.What, "invalid_token") || strings.Contains(u.What, "hunter2") {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// What cannot be deleted is counted, and one refusal that is none of DELETE does not end the deleting.
+func TestEndpointUndeleted(t *testing.T) {
+	t.Parallel()
+	var deletes atomic.Int64
+	busy := &fake{sessions: true, unknown: 404, before: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && deletes.Add(1) == 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return true
+		}
+		return false
+	}}
+	for name, c := range map[string]struct {
+		f    *fake
+		want int
+	}{
+		"deleted": {&fake{sessions: true, unknown: 404}, 0}, "405": {&fake{sessions: true, unknown: 404, deletes: 405}, 6}, "404": {&fake{sessions: true, unknown: 404, deletes: 404}, 6},
+		"500": {&fake{sessions: true, unknown: 404, deletes: 500}, 6}, "429 once": {busy, 0},
+	} {
+		s := c.f.serve(t)
+		e := asked(t, options(t, s.URL, 5))
+		if e.Retention.Undeleted != c.want || len(c.f.open) != c.want {
+			t.Errorf("%s: %d are said to be left, and %d are", name, e.Retention.Undeleted, len(c.f.open))
+		}
+	}
+}
+
+// Who answers everything with one result does not speak a revision for that.
+func TestEndpointAnswersAll(t *testing.T) {
+	t.Parallel()
+	f := &fake{before: func(w http.ResponseWriter, r *http.Request) bool {
+		var m struct{ ID *int }
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		if m.ID != nil {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-06-18","serverInfo":{"name":"x"}}}`, *m.ID)
+		}
+		return true
+	}}
+	if e := asked(t, options(t, f.serve(t).URL, 2)); e.Transport != Streamable || e.Modern {
+		t.Errorf("%+v", e)
 	}
 }
 
