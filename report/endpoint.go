@@ -108,7 +108,7 @@ func (p *printer) verdicts(rows []rules.EndpointVerdict) {
 func (p *printer) exchanges(r *rules.EndpointReport) {
 	p.line("")
 	p.line(p.s.bold.Render(fmt.Sprintf("All questions, of %s", rules.Count(r.Requests, "request"))))
-	t := table{head: []string{"MS", "SENT", "ANSWER"}}
+	t := table{head: []string{"MS", "SENT", "ANSWER"}, own: true}
 	for _, x := range r.Exchanges {
 		t.row(fmt.Sprint(x.DurationMS), x.Sent, x.Answer.Words())
 	}

@@ -86,6 +86,17 @@ func TestGoldenEndpoint(t *testing.T) {
 	}
 }
 
+// What was sent is in our own words, and is not cut.
+func TestEndpointVerboseWhole(t *testing.T) {
+	const sent = "POST initialize, answer expected over the stream"
+	e := endpointAt("")
+	e.Exchanges[1].Sent = sent
+	var b bytes.Buffer
+	if err := EndpointText(&b, judgedEndpoint(e), Options{Verbose: true}); err != nil || !strings.Contains(b.String(), sent) {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 func TestHostileEndpoint(t *testing.T) {
 	for what, words := range nasty {
 		t.Run(what, func(t *testing.T) {

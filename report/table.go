@@ -10,6 +10,7 @@ import (
 type table struct {
 	head []string
 	rows [][]string
+	own  bool // all but its last column are words of our own, which are not cut
 }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
@@ -22,7 +23,9 @@ func (p *printer) table(t table) {
 	const widest = 44 // of a column that is not the last: names come from strangers
 	for _, row := range t.rows {
 		for i := range len(row) - 1 {
-			row[i] = cut(row[i], widest)
+			if !t.own {
+				row[i] = cut(row[i], widest)
+			}
 		}
 	}
 	for _, row := range append([][]string{t.head}, t.rows...) {
