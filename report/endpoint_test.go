@@ -97,6 +97,24 @@ func TestEndpointVerboseWhole(t *testing.T) {
 	}
 }
 
+// A key may stand in the path of a URL.
+func TestEndpointKeyInPath(t *testing.T) {
+	for _, key := range []string{"sk-proj-abcdefghijklmnopqrstuvwx", "sk-ant-api03-AbCdEf0123456789AbCdEf", "a1b2c3d4e5f6a7b8c9d0e1f2"} {
+		e := endpointAt("")
+		e.URL = "https://mcp.example/mcp/" + key + "/"
+		var text, js bytes.Buffer
+		if err := EndpointText(&text, judgedEndpoint(e), Options{Verbose: true}); err != nil {
+			t.Fatal(err)
+		}
+		if err := EndpointJSON(&js, judgedEndpoint(e)); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text.String()+js.String(), key) {
+			t.Errorf("%q is shown:\n%s", key, text.String())
+		}
+	}
+}
+
 func TestHostileEndpoint(t *testing.T) {
 	for what, words := range nasty {
 		t.Run(what, func(t *testing.T) {

@@ -440,10 +440,18 @@ var tokenPrefixes = []string{
 	"figd_", "tvly-", "fc-", "pplx-", "gsk_", "xai-", "r8_", "sbp_", "phc_", "phx_", "SG.", "rnd_", "vercel_", "napi_", "ATATT", "dckr_pat_", "key-",
 }
 
+// plainPrefixes are those that no word begins with, so that what follows needs no digit.
+var plainPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-proj-", "sk-ant-", "sk-or-v1-", "sk_live_", "sk_test_", "xoxb-", "xoxp-"}
+
 // tokenForm tells that a word looks like a token by itself.
 func tokenForm(w string) bool {
 	if len(w) < shortToken {
 		return false
+	}
+	for _, p := range plainPrefixes {
+		if strings.HasPrefix(w, p) {
+			return true
+		}
 	}
 	for _, p := range tokenPrefixes {
 		if strings.HasPrefix(w, p) && digits(w) > 0 {
