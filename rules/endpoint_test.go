@@ -321,6 +321,22 @@ func TestEndpointRestart(t *testing.T) {
 	}
 }
 
+// Sessions that stay are told, also where the endpoint says that it ended them.
+func TestEndpointUndeleted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*probe.Endpoint)
+		want   string
+	}{
+		"all deleted": {func(*probe.Endpoint) {}, ""}, "one": {func(e *probe.Endpoint) { e.Retention.Undeleted = 1 }, "1 session that the probe opened could not be deleted, and stays until"},
+		"405": {func(e *probe.Endpoint) { e.Retention.Undeleted = 21 }, "21 sessions"}, "ignored": {func(e *probe.Endpoint) { with(e, probe.AskDeleted, result) }, "21 sessions"},
+	} {
+		r := rules.JudgeEndpoint(facts(func(e *probe.Endpoint) { sessions(e); c.change(e) }), time.Time{})
+		if got := strings.Join(r.Problems, "; "); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // A remedy is one for what listens.
 func TestEndpointFrameworks(t *testing.T) {
 	for line, want := range map[string][2]bool{ // of Node, of Python

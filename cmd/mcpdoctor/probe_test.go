@@ -103,6 +103,7 @@ func TestProbeExitCodes(t *testing.T) {
 	}{
 		"well": {&oneEndpoint{}, exitClean, ""}, "sessions": {&oneEndpoint{unknown: 404}, exitClean, ""}, "400": {&oneEndpoint{unknown: 400}, exitFindings, ""},
 		"401": {&oneEndpoint{status: 401}, exitTrouble, "--header"}, "404": {&oneEndpoint{status: 404}, exitTrouble, "/mcp or /sse"},
+		"403": {&oneEndpoint{status: 403}, exitTrouble, "Origin"}, "429": {&oneEndpoint{status: 429}, exitTrouble, "wait a while"}, "500": {&oneEndpoint{status: 500}, exitTrouble, "log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := c.e.serve(t)
@@ -141,6 +142,17 @@ func TestProbeJSON(t *testing.T) {
 	}
 	if len(e.open) != 0 || e.opened != 4 {
 		t.Errorf("of %d sessions %d are left open", e.opened, len(e.open))
+	}
+}
+
+// Each reason has a remedy of its own.
+func TestProbeHints(t *testing.T) {
+	seen := map[string]probe.Reason{}
+	for reason, hint := range unaskableHints {
+		if other, ok := seen[hint]; ok || hint == "" {
+			t.Errorf("%s and %s have the hint %q", reason, other, hint)
+		}
+		seen[hint] = reason
 	}
 }
 
