@@ -19,7 +19,7 @@ const (
 var ofTheGone = []probe.Ask{probe.AskUnknown, probe.AskDeleted, probe.AskClosed, probe.AskStale}
 
 // doubt says why an answer tells nothing about the question, in words that go on behind the answer;
-// empty when it does tell something.
+// empty when it does tell something. Without a question it is about the opening of sessions.
 func (j *endpointJudge) doubt(ask probe.Ask, r probe.Answer) string {
 	switch {
 	case r.Late && (r.Ours || j.hasty(ask) && j.e.LimitMS < probe.Patience.Milliseconds()):
@@ -45,6 +45,7 @@ func (j *endpointJudge) hasty(ask probe.Ask) bool {
 	gone := slices.Contains(ofTheGone, ask)
 	for _, x := range j.e.Exchanges {
 		switch {
+		case ask == "" && (x.Ask == probe.AskDropped || x.Ask == probe.AskAgain): // asked after the sessions, which have silenced it
 		case x.Ask == ask || gone && slices.Contains(ofTheGone, x.Ask):
 		case x.Answer.Late, x.DurationMS*patiently > j.e.LimitMS:
 			return true

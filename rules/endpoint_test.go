@@ -184,6 +184,7 @@ func TestEndpointVerdicts(t *testing.T) {
 		"limit, rate limit":         {both(sessions, refuses(status(429), 7)), rules.TopicLimit, rules.Unsure, "fewer", "info session-retention"},
 		"limit, none served":        {both(sessions, refuses(status(503), 0)), rules.TopicLimit, rules.Unsure, "others", "info session-retention"},
 		"limit, silent":             {both(sessions, refuses(silence, 2)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
+		"limit, silent for good":    {both(sessions, refuses(silence, 2), says(probe.AskDropped, silence)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
 		"limit, silent, in a hurry": {both(sessions, refuses(silence, 2), impatient(2000)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
 		"limit, no time":            {both(sessions, refuses(noTime, 2)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
 		"none served":               {both(sessions, refuses(status(429), 0)), rules.TopicProcesses, rules.Unsure, "none of", "info session-retention"},
