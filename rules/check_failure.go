@@ -15,6 +15,8 @@ func Unchecked(f *probe.Failure, command []string) (what, hint string) {
 		return "there is no command " + name, "look at the name and at PATH; the command and its arguments come after --, each as a word of its own"
 	case probe.NotExecutable:
 		return name + " is not executable", "make it so with chmod +x, or start it with its interpreter: node " + name
+	case probe.Directory:
+		return name + " is a directory", "give the program that is in it, or what starts that: node " + strings.TrimRight(name, "/") + "/index.js"
 	case probe.NoProgram:
 		return name + " is no program of this system, nor a script that names its interpreter", "start it with its interpreter: node " + name
 	case probe.NeverStarted:

@@ -221,7 +221,7 @@ func TestJudgeStdioParents(t *testing.T) {
 }
 
 func TestUnchecked(t *testing.T) {
-	for _, kind := range []probe.FailureKind{probe.Missing, probe.NotExecutable, probe.NoProgram, probe.NeverStarted, probe.ExitedEarly, probe.NeverAnswered, probe.RefusedHandshake, probe.NoServer} {
+	for _, kind := range []probe.FailureKind{probe.Missing, probe.NotExecutable, probe.Directory, probe.NoProgram, probe.NeverStarted, probe.ExitedEarly, probe.NeverAnswered, probe.RefusedHandshake, probe.NoServer} {
 		f := &probe.Failure{Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute, Stderr: "Error: no API key.", Stdout: "usage:"}
 		what, hint := Unchecked(f, []string{"server", "--x"})
 		if !strings.HasPrefix(what, "server ") && !strings.Contains(what, " server") || strings.HasSuffix(what, ".") || hint == "" || strings.HasSuffix(hint, ".") {

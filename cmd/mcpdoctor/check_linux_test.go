@@ -43,10 +43,12 @@ func TestCheckWhatCannotBe(t *testing.T) {
 		{[]string{"--bogus", "--", "cat"}, "unknown flag"},
 		{[]string{"--", "no-such-command-anywhere"}, "there is no command no-such-command-anywhere"},
 		{[]string{"--", plain}, plain + " is not executable"},
+		{[]string{"--", filepath.Dir(plain)}, filepath.Dir(plain) + " is a directory"},
 		{[]string{"--", "true"}, "true ended before it answered (exit status 0)"},
 		{[]string{"--", "sh", "-c", "echo 'Error: no API key' >&2; exit 3"}, "(exit status 3), so that it is no MCP server, or lacks something; it wrote to stderr: Error: no API key"},
 		{[]string{"--", "sh", "-c", "echo 'error: --token hunter2 is no token\x1b[2J' >&2; exit 3"}, `it wrote to stderr: error: --token *** is no token\x1b[2J`},
 		{[]string{"cat"}, "cat is no MCP server on stdio: it writes back what it is given"},
+		{[]string{"yes"}, "yes is no MCP server on stdio: it wrote something else than messages to stdout; it wrote to stdout: y"},
 		{[]string{"sh", "-c", "exec >&-; sleep 60"}, "sh is no MCP server on stdio: it closed its stdout"},
 		{[]string{"env", playAs + "=server", os.Args[0]}, "env is no MCP server on stdio: unsupported protocol version"}, // answers {}
 	} {

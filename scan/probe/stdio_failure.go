@@ -3,6 +3,7 @@ package probe
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"time"
 )
@@ -24,6 +25,7 @@ type FailureKind string
 const (
 	Missing          FailureKind = "missing"        // there is no such command
 	NotExecutable    FailureKind = "not executable" // it may not be executed
+	Directory        FailureKind = "a directory"    // it is a directory
 	NoProgram        FailureKind = "no program"     // the system does not know how to execute it
 	NeverStarted     FailureKind = "not started"    // the system could not start it for another reason: Cause
 	ExitedEarly      FailureKind = "exited"         // it ended before it had answered: Status
@@ -45,14 +47,17 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// notStarted says why the system could not start a command.
-func notStarted(err error) *Failure {
+// notStarted says why the system could not start the command of this name.
+func notStarted(name string, err error) *Failure {
 	f := &Failure{Kind: NeverStarted, Cause: err}
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		f.Kind = Missing
 	case errors.Is(err, fs.ErrPermission):
 		f.Kind = NotExecutable
+		if at, err := os.Stat(name); err == nil && at.IsDir() {
+			f.Kind = Directory
+		}
 	case errors.Is(err, noFormat):
 		f.Kind = NoProgram
 	}

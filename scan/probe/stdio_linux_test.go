@@ -274,6 +274,7 @@ func TestCheckOddServers(t *testing.T) {
 		"endless tools": {mostTools, "2025-06-18", ""},
 		"sdk":           {1, "2025-11-25", ""},
 		"modern":        {3, "2026-07-28", ""},
+		"stray answer":  {2, "2025-06-18", ""},
 	} {
 		out := checkPart(t, time.Minute, part)
 		if out.Server.Tools != want.tools || out.Server.Protocol != want.protocol || !strings.Contains(strings.Join(out.Problems, "\n"), want.problem) || want.problem == "" && len(out.Problems) > 0 {
@@ -315,7 +316,7 @@ func TestCheckFailures(t *testing.T) {
 		{[]string{"no-such-command-anywhere"}, Failure{Kind: Missing}},
 		{[]string{filepath.Join(dir, "nothing")}, Failure{Kind: Missing}},
 		{[]string{plain}, Failure{Kind: NotExecutable}},
-		{[]string{dir}, Failure{Kind: NotExecutable}},
+		{[]string{dir}, Failure{Kind: Directory}},
 		{[]string{script}, Failure{Kind: NoProgram}},
 		{[]string{self, "exits"}, Failure{Kind: ExitedEarly, Status: "exit status 3", Stderr: "Error: no API key"}},
 		{[]string{"true"}, Failure{Kind: ExitedEarly, Status: "exit status 0"}},
@@ -325,10 +326,17 @@ func TestCheckFailures(t *testing.T) {
 		{[]string{self, "closes"}, Failure{Kind: NoServer}},
 		{[]string{self, "refuses"}, Failure{Kind: RefusedHandshake}},
 		{[]string{self, "floods"}, Failure{Kind: NoServer, Stdout: strings.Repeat("x", firstNoise)}},
-		{[]string{self, "long line"}, Failure{Kind: NeverAnswered}},
+		{[]string{self, "long line"}, Failure{Kind: NoServer, Stdout: strings.Repeat("{", firstNoise)}},
+		{[]string{"cat", "/dev/zero"}, Failure{Kind: NoServer, Stdout: strings.Repeat("\x00", firstNoise)}},
+		{[]string{self, "wrong ID"}, Failure{Kind: NoServer}},
+		{[]string{self, "ID as a string"}, Failure{Kind: NoServer}},
 	} {
+		startup := 2 * time.Second
+		if slices.Contains([]string{"floods", "long line", "/dev/zero", "wrong ID", "ID as a string"}, c.command[len(c.command)-1]) {
+			startup = 10 * time.Minute // it is seen before
+		}
 		name := filepath.Base(c.command[0]) + " " + strings.Join(c.command[1:], " ")
-		f := check(t, checking{Command: c.command, Startup: 2 * time.Second, Timeout: time.Minute}).Failure
+		f := check(t, checking{Command: c.command, Startup: startup, Timeout: time.Minute}).Failure
 		if f == nil {
 			t.Errorf("%s: no failure", name)
 			continue

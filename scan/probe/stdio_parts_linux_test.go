@@ -104,7 +104,26 @@ func assignParts() {
 		"exits":   func([]string) { fmt.Fprintln(os.Stderr, "Error: no API key\nNode.js v20.20.2"); os.Exit(3) },
 		"prints":  func([]string) { fmt.Println("usage: prints [flags]"); forever() },
 		"refuses": func([]string) { answering(func(request) (any, error) { return nil, errors.New("not today") }) },
-		"closes":  func([]string) { os.Stdout.Close(); forever() },
+		"wrong ID": func([]string) {
+			answering(func(r request) (any, error) {
+				fmt.Println(`{"jsonrpc":"2.0","id":99,"result":{}}`)
+				forever()
+				return nil, nil
+			})
+		},
+		"ID as a string": func([]string) {
+			answering(func(r request) (any, error) {
+				fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"result\":{}}\n", r.ID)
+				forever()
+				return nil, nil
+			})
+		},
+		"stray answer": func([]string) {
+			fmt.Println(`{"jsonrpc":"2.0","id":99,"result":{}}`)
+			time.Sleep(500 * time.Millisecond)
+			serve()
+		},
+		"closes": func([]string) { os.Stdout.Close(); forever() },
 		"floods": func([]string) {
 			line := strings.Repeat("x", 1000) + "\n"
 			go func() {

@@ -70,7 +70,7 @@ func (c *checker) launch(client bool) (*run, error) {
 	apart(cmd)
 	if err := cmd.Start(); err != nil {
 		w.close()
-		return nil, notStarted(err)
+		return nil, notStarted(words[0], err)
 	}
 	r := &run{c: c, cmd: cmd, wires: w, exited: make(chan struct{}), client: client}
 	c.kin.own[cmd.Process.Pid] = true
@@ -93,7 +93,7 @@ func (r *run) handshake(ctx context.Context) error {
 		version = "" // the SDK's newest
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: r.c.o.Name, Version: r.c.o.Version}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
-	transport := &mcp.IOTransport{Reader: r.wires.messages, Writer: input{r.wires.stdin}}
+	transport := &mcp.IOTransport{Reader: r.wires.messages, Writer: input{r.wires}}
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		return r.failure(ctx, err)
@@ -165,6 +165,10 @@ func (r *run) failure(ctx context.Context, err error) error {
 	defer late.Stop()
 	select {
 	case <-r.exited:
+		select {
+		case <-r.wires.heard: // what it said last
+		case <-late.C:
+		}
 	case <-late.C:
 	}
 	noise, stderr := r.wires.said()

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // wires are our ends of the three pipes of a server. Whatever it writes is read until the end, so
@@ -18,12 +20,16 @@ type wires struct {
 	stdin          *os.File
 	stdout, stderr *os.File
 	messages       *io.PipeReader
+	heard          chan struct{} // closed when stderr has been read to its end
 
-	mu    sync.Mutex
-	noise Noise
-	tail  []byte // of stderr
-	eof   bool   // stdout was closed by the server
-	echo  bool   // it wrote a request that only clients make: ours, most likely
+	mu       sync.Mutex
+	noise    Noise
+	loud     int             // how many bytes of noise there are
+	tail     []byte          // of stderr
+	eof      bool            // stdout was closed by the server
+	echo     bool            // it wrote a request that only clients make: ours, most likely
+	asked    map[string]bool // the IDs of our requests, as they were written; true when answered
+	stranger string          // an ID that it answered to though it is none of these
 }
 
 const (
@@ -36,6 +42,13 @@ const (
 
 	// firstNoise is how much is kept of what is no message.
 	firstNoise = 200
+
+	// mostNoise is how much a server may write that is no message before it is given up. A banner, or
+	// the log of a start, is a few KB.
+	mostNoise = 4 << 20
+
+	// stray is how long an answer may still come when there was one to a request that was never made.
+	stray = 2 * time.Second
 )
 
 // theirs are the ends that the server is given.
@@ -51,7 +64,7 @@ func (t theirs) close() {
 
 // newWires makes the pipes. Ours are closed on exec, so that no server inherits those of another.
 func newWires() (*wires, theirs, error) {
-	var w wires
+	w := wires{asked: map[string]bool{}, heard: make(chan struct{})}
 	var t theirs
 	var errs [3]error
 	t.stdin, w.stdin, errs[0] = os.Pipe()
@@ -76,11 +89,12 @@ func (w *wires) listen() {
 func (w *wires) readStdout(messages *io.PipeWriter) {
 	lines := bufio.NewReaderSize(w.stdout, 64<<10)
 	for {
-		line, err := readLine(lines)
+		line, n, err := readLine(lines, w.room())
 		switch trimmed := bytes.TrimSpace(line); {
 		case len(trimmed) == 0:
 		case isMessage(trimmed):
 			w.noteEcho(trimmed)
+			w.noteAnswer(trimmed, messages)
 			_, _ = messages.Write(append(trimmed, '\n')) // nobody reads any more after the handshake
 		default:
 			w.mu.Lock()
@@ -88,27 +102,47 @@ func (w *wires) readStdout(messages *io.PipeWriter) {
 				w.noise.First = string(trimmed[:min(len(trimmed), firstNoise)])
 			}
 			w.noise.Lines++
+			w.loud += n
 			w.mu.Unlock()
 		}
-		if err != nil {
-			w.mu.Lock()
-			w.eof = true
-			w.mu.Unlock()
-			messages.Close()
-			return
+		if err == nil && w.room() > 0 {
+			continue
 		}
+		w.mu.Lock()
+		w.eof = err != nil && err != errEndless
+		w.mu.Unlock()
+		messages.Close()
+		_, _ = io.Copy(io.Discard, w.stdout) // so that it never waits for us
+		return
 	}
 }
 
-// readLine reads a line, of which it keeps the beginning only when it is too long.
-func readLine(r *bufio.Reader) (line []byte, err error) {
+// room is how much noise there may still be.
+func (w *wires) room() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, mostNoise-w.loud)
+}
+
+// errEndless ends a line that goes on for longer than any message.
+var errEndless = errors.New("a line does not end")
+
+// readLine reads a line, and says how long it is. What does not begin as a message does may have as
+// many bytes as noise may, what does as many as a message.
+func readLine(r *bufio.Reader, noise int) (line []byte, n int, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line) < longestLine {
-			line = append(line, part...)
+		line = append(line, part...)
+		n += len(part)
+		most := noise
+		if start := bytes.TrimLeft(line, " \t\r"); len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+			most = longestLine
 		}
-		if err != bufio.ErrBufferFull {
-			return line, err
+		switch {
+		case err != bufio.ErrBufferFull:
+			return line, n, err
+		case n > most:
+			return line, n, errEndless
 		}
 	}
 }
@@ -134,7 +168,65 @@ func (w *wires) noteEcho(line []byte) {
 	}
 }
 
+// ask notes the IDs of what is sent.
+func (w *wires) ask(line []byte) {
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if json.Unmarshal(line, &m) == nil && len(m.ID) > 0 && m.Method != "" {
+		w.mu.Lock()
+		w.asked[string(m.ID)] = false
+		w.mu.Unlock()
+	}
+}
+
+// noteAnswer sees who answers, but not to a request of ours: with the ID as a string, or with one of its
+// own. When no other answer comes soon, there is none to wait for.
+func (w *wires) noteAnswer(line []byte, messages *io.PipeWriter) {
+	var m struct {
+		ID            json.RawMessage
+		Method        string
+		Result, Error json.RawMessage
+	}
+	if json.Unmarshal(line, &m) != nil || m.Method != "" || m.Result == nil && m.Error == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := string(m.ID)
+	if _, ok := w.asked[id]; ok {
+		w.asked[id] = true
+		return
+	}
+	if w.stranger != "" {
+		return
+	}
+	w.stranger = "none"
+	if len(m.ID) > 0 {
+		w.stranger = id[:min(len(id), firstNoise)]
+	}
+	time.AfterFunc(stray, func() {
+		if w.waiting() {
+			messages.Close()
+		}
+	})
+}
+
+// waiting tells that a request of ours has not been answered.
+func (w *wires) waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, answered := range w.asked {
+		if !answered {
+			return true
+		}
+	}
+	return false
+}
+
 func (w *wires) readStderr() {
+	defer close(w.heard)
 	buf := make([]byte, 4<<10)
 	for {
 		n, err := w.stderr.Read(buf)
@@ -166,6 +258,8 @@ func (w *wires) wrong() error {
 	switch {
 	case w.echo:
 		return errEcho
+	case w.stranger != "":
+		return fmt.Errorf("it answered a request that was never made, with the ID %s", w.stranger)
 	case w.noise.Lines > 0:
 		return errors.New("it wrote something else than messages to stdout")
 	case w.eof:
@@ -211,6 +305,11 @@ func (w *wires) close() {
 }
 
 // input is stdin for the session, which must not close it: when that is done is what is tried.
-type input struct{ *os.File }
+type input struct{ *wires }
+
+func (i input) Write(message []byte) (int, error) {
+	i.ask(message)
+	return i.stdin.Write(message)
+}
 
 func (input) Close() error { return nil }
