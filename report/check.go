@@ -113,7 +113,7 @@ func between(seconds []float64) string {
 func (p *printer) layers(layers []rules.Layer) {
 	t := table{head: []string{"PID", "RSS", "PSS", "LAYER", "COMMAND"}}
 	depth := map[int]int{}
-	for _, l := range layers {
+	for _, l := range layers[:p.shown(len(layers))] {
 		d := 0
 		if up, ok := depth[l.PPID]; ok {
 			d = up + 1
@@ -123,6 +123,24 @@ func (p *printer) layers(layers []rules.Layer) {
 		t.row(fmt.Sprint(l.PID), size(l.RSSBytes), size(l.PSSBytes), name, l.Command)
 	}
 	p.table(t)
+	p.hidden(len(layers))
+}
+
+// shown is how many of the processes of a server are written: one more than fit is written too, since
+// the line that says so takes as much.
+func (p *printer) shown(n int) int {
+	const most = 10
+	if n <= most+1 {
+		return n
+	}
+	return most
+}
+
+// hidden says how many of them are not.
+func (p *printer) hidden(n int) {
+	if more := n - p.shown(n); more > 0 {
+		p.line(p.s.dim.Render(fmt.Sprintf("  and %d more, which --json has", more)))
+	}
 }
 
 func size(n *int64) string {
@@ -137,12 +155,13 @@ func size(n *int64) string {
 func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
 	p.line("")
 	p.line(p.s.err.Render("FAILED") + " " + p.s.bold.Render(r.Question+"?"))
-	for i, s := range r.Because {
+	for i, s := range r.Because[:p.shown(len(r.Because))] {
 		p.wrapped(first(i, "why"), s)
 	}
+	p.hidden(len(r.Because))
 	if len(r.Left) > 0 {
 		t := table{head: []string{"PID", "CPU", "RSS", "LAYER", "PARENT NOW", "COMMAND"}}
-		for _, l := range r.Left {
+		for _, l := range r.Left[:p.shown(len(r.Left))] {
 			cpu := "-"
 			if l.CPUPercent != nil {
 				cpu = fmt.Sprintf("%.0f %%", *l.CPUPercent)
@@ -154,6 +173,7 @@ func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
 			t.row(fmt.Sprint(l.PID), cpu, size(l.RSSBytes), l.Name, parent, l.Command)
 		}
 		p.table(t)
+		p.hidden(len(r.Left))
 	}
 	if r.Remedy == nil {
 		return

@@ -72,6 +72,28 @@ func TestGoldenCheck(t *testing.T) {
 	}
 }
 
+// Of many processes the first are written, and how many more there are.
+func TestCheckOfMany(t *testing.T) {
+	for n, says := range map[int]string{11: "", 30: "  and 20 more, which --json has\n"} {
+		facts := &probe.Stdio{Command: []string{"node"}, OS: "linux", Self: 10, Timeout: time.Second}
+		end := probe.End{Way: probe.CloseStdin}
+		for i := range n {
+			p := scan.Process{PID: 100 + i, PPID: 10, Start: int64(i), Args: []string{"helper", "one-of-many"}}
+			facts.Rest = append(facts.Rest, p)
+			end.Left = append(end.Left, probe.Leftover{Process: p, CPU: -1})
+		}
+		end.Before = facts.Rest
+		facts.Ends = []probe.End{end}
+		var b bytes.Buffer
+		if err := CheckText(&b, rules.JudgeStdio(facts), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Count(b.String(), "one-of-many"), 2*min(n, 10+n%10); got != want || says != "" && strings.Count(b.String(), says) != 3 || says == "" && strings.Contains(b.String(), " more, ") {
+			t.Errorf("of %d there are %d lines:\n%s", n, got, b.String())
+		}
+	}
+}
+
 // Nothing of what a server is called or writes reaches a terminal raw, and no secret does at all.
 func TestHostileCheck(t *testing.T) {
 	for name, words := range nasty {
