@@ -94,7 +94,7 @@ func nested() tableBuilder {
 	for pid := 24; pid < 27; pid++ {
 		b.add(pid, 23, day-time.Hour, 80*mb, chrome, "--type=renderer", profile)
 	}
-	b.add(28, 22, day-2*time.Hour, 12*mb, "git", "gc")
+	b.add(28, 22, day-time.Second, 12*mb, "git", "gc")
 	b.lost(30, day, 45*mb, "python3", "-m", "mcp_server_git")
 	for i := range 6 {
 		b.lost(40+i, time.Duration(5+i)*time.Minute, 44*mb, "python3", "-m", "mcp_server_time")
