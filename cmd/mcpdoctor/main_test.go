@@ -23,11 +23,11 @@ func TestMain(m *testing.M) {
 		play()
 		return
 	}
-	// The lab waits, mostly: for servers to grow old, to settle and to end. Three times as many of its
+	// The lab waits, mostly: for servers to grow old, to settle and to end. Twice as many of its
 	// scenarios as there are processors (the usual number) still leave each enough of one.
 	flag.Parse()
 	if given := flag.Lookup("test.parallel"); given.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 	code := m.Run()
 	for _, f := range afterwards {
