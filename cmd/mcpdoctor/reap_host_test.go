@@ -237,8 +237,6 @@ func (p *task) needed() string {
 
 func (p *task) ticks() int64 { return int64(p.born/(10*time.Millisecond)) + 1 }
 
-func (p *task) id() scan.ID { return scan.ID{PID: p.pid, Start: p.ticks()} }
-
 func (p *task) String() string { return fmt.Sprintf("%d (%s)", p.pid, commandWords(p.args)) }
 
 // start starts a process, with what a fork hands on: user, terminal, session, control group,
