@@ -74,7 +74,7 @@ func (r *Recognised) Configuration() *Configuration {
 	out.Places = append(out.Places, found.Places...)
 	out.Problems = append(out.Problems, found.Problems()...)
 	running := make([][]*instance, len(found.Servers))
-	t := newTable(r, Options{})
+	t := newTable(r)
 	for _, in := range t.instances {
 		for _, i := range t.entriesOf(in) {
 			running[i] = append(running[i], in)
@@ -86,8 +86,8 @@ func (r *Recognised) Configuration() *Configuration {
 			Command: s.Command, Args: s.Args, CWD: s.CWD, URL: s.URL, Disabled: s.Disabled, Instances: len(running[i]), PIDs: []int{},
 		}
 		for _, in := range running[i] {
-			c.PIDs = append(c.PIDs, t.rootProc(in).PID)
-			c.RSSBytes += t.rss(in)
+			c.PIDs = append(c.PIDs, in.root().PID)
+			c.RSSBytes += in.rss()
 		}
 		slices.Sort(c.PIDs)
 		out.Servers = append(out.Servers, c)
@@ -115,7 +115,7 @@ func (t *table) entriesOf(in *instance) []int {
 	}
 	all = slices.Clone(all)
 	for i, s := range servers {
-		if port := localPort(s.URL); port != "" && slices.ContainsFunc(t.listen(in), func(socket string) bool {
+		if port := localPort(s.URL); port != "" && slices.ContainsFunc(in.listen(), func(socket string) bool {
 			return strings.HasPrefix(socket, "tcp:") && strings.HasSuffix(socket, ":"+port)
 		}) {
 			all = append(all, i)

@@ -12,11 +12,11 @@ const pairing = 10 * time.Second
 
 // contained tells that an instance is the main process of a container, as seen from the host. Its
 // parent is the container's shim, whether it is in use or not; or an init that docker put between.
-func (t *table) contained(in *instance) bool { return t.shim(in) != none }
+func (t *judgement) contained(in *instance) bool { return t.shim(in) != none }
 
 // shim returns the process that keeps the container whose main process the instance is, or none.
-func (t *table) shim(in *instance) int32 {
-	at := t.forest.parent[in.root]
+func (t *judgement) shim(in *instance) int32 {
+	at := t.forest.parent[in.rootNode]
 	if at != none && containerInits[baseName(t.proc(at))] {
 		at = t.forest.parent[at]
 	}
@@ -35,7 +35,7 @@ var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-in
 // findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
 // container belongs to the daemon and does not end with its client. No link between the two can
 // be seen in a process table but the moment of their start and the name of the image.
-func (t *table) findContainers(gone map[*instance]lost) {
+func (t *judgement) findContainers(gone map[*instance]lost) {
 	var clients []*instance
 	for _, in := range t.instances {
 		if in.rec.Command.Kind == KindImage {
@@ -44,12 +44,12 @@ func (t *table) findContainers(gone map[*instance]lost) {
 	}
 	taken := map[*instance]bool{}
 	for _, in := range t.instances {
-		if in.role != RoleServer || in.service != nil || !t.contained(in) || len(t.listen(in)) > 0 || speaksHTTP(in.rec.Command) {
+		if in.role != RoleServer || in.service != nil || !t.contained(in) || len(in.listen()) > 0 || speaksHTTP(in.rec.Command) {
 			continue
 		}
 		if client := t.clientOf(in, clients, taken); client != nil {
 			taken[client] = true
-			in.owner = Owner{Kind: client.owner.Kind, PID: t.rootProc(client).PID, Name: launcherName(client.rec)}
+			in.owner = Owner{Kind: client.owner.Kind, PID: client.root().PID, Name: launcherName(client.rec)}
 			if in.owner.Kind == OwnerNobody {
 				in.owner.Kind = OwnerUnknown
 			}
@@ -62,7 +62,7 @@ func (t *table) findContainers(gone map[*instance]lost) {
 }
 
 // containerRemedy tells how to end containers: by docker, which also removes them, and by their id.
-func (t *table) containerRemedy(subjects []*instance) Remedy {
+func (t *judgement) containerRemedy(subjects []*instance) Remedy {
 	r := Remedy{
 		Summary: "stop the containers by their id, never by their image, which would stop the one in use as well",
 		Steps: []string{
@@ -88,7 +88,7 @@ func (t *table) containerRemedy(subjects []*instance) Remedy {
 
 // containerID is the container's id in the short form that docker prints: as its shim was told it
 // (containerd-shim -id ID), or as its control group is called; "" when neither tells.
-func (t *table) containerID(in *instance) string {
+func (t *judgement) containerID(in *instance) string {
 	const short = 12
 	args := t.proc(t.shim(in)).Args
 	for i, a := range args {
@@ -97,7 +97,7 @@ func (t *table) containerID(in *instance) string {
 		}
 	}
 	// docker-ID.scope, /docker/ID, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope
-	_, leaf, _ := cutLast(t.rootProc(in).Cgroup, "/")
+	_, leaf, _ := cutLast(in.root().Cgroup, "/")
 	_, id, _ := cutLast(strings.TrimSuffix(leaf, ".scope"), "-")
 	const whole = 64
 	if len(id) == whole && isHex(id) {
@@ -108,15 +108,15 @@ func (t *table) containerID(in *instance) string {
 
 func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }
 
-func (t *table) clientOf(in *instance, clients []*instance, taken map[*instance]bool) *instance {
+func (t *judgement) clientOf(in *instance, clients []*instance, taken map[*instance]bool) *instance {
 	var best *instance
 	least := pairing
-	started := t.rootProc(in).Started
+	started := in.root().Started
 	for _, c := range clients {
 		if taken[c] || !imageRuns(c.rec.Command.Program, in.rec.Command.Program) {
 			continue
 		}
-		if d := t.rootProc(c).Started.Sub(started).Abs(); d <= least {
+		if d := c.root().Started.Sub(started).Abs(); d <= least {
 			best, least = c, d
 		}
 	}

@@ -23,33 +23,33 @@ type Doubts struct {
 
 // Doubts finds them. It is to be asked after the closer look, and before the judgement.
 func (r *Recognised) Doubts() Doubts {
-	t := newTable(r, Options{})
+	t := newJudgement(r, Options{})
 	var d Doubts
 	for _, in := range t.instances {
-		if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleClient && !t.headless(in) {
+		if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleClient && !in.headless() {
 			continue
 		}
-		w, _ := t.wire(in)
+		w, _ := in.wire()
 		if w == held && in.owner.Kind == OwnerNobody && in.role == RoleServer {
-			d.Holders = append(d.Holders, t.pids(in)...)
+			d.Holders = append(d.Holders, in.pids()...)
 		}
 		l, lost := t.judgeOrphan(in)
 		if !lost {
 			continue
 		}
 		if w == dead && in.owner.Kind != OwnerTerminal {
-			d.Holders = append(d.Holders, t.pids(in)...)
+			d.Holders = append(d.Holders, in.pids()...)
 		}
 		if t.unasked(in) || t.snap.Host.Services == nil {
-			d.Services = append(d.Services, t.pids(in)...)
+			d.Services = append(d.Services, in.pids()...)
 		}
 		if w == dead && (t.below(in) || !t.ripe(in)) && l.confidence != Possible {
-			d.Settling = append(d.Settling, t.rootProc(in).ID())
+			d.Settling = append(d.Settling, in.root().ID())
 		}
 	}
 	for _, in := range t.with(RoleHelper) {
 		if in.owner.Kind == OwnerNobody && (t.unasked(in) || t.snap.Host.Services == nil) {
-			d.Services = append(d.Services, t.pids(in)...)
+			d.Services = append(d.Services, in.pids()...)
 		}
 	}
 	slices.Sort(d.Holders)

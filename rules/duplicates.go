@@ -38,7 +38,7 @@ const (
 	costly = 1 << 30
 )
 
-func findDuplicates(t *table) []Finding {
+func findDuplicates(t *judgement) []Finding {
 	byClient := map[string][]*instance{}
 	for _, c := range t.with(RoleClient) {
 		if len(t.ownedServers(c)) > 0 {
@@ -56,7 +56,7 @@ func findDuplicates(t *table) []Finding {
 	return out
 }
 
-func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) {
+func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bool) {
 	t.byStart(sessions)
 	holders := map[string]map[*instance]bool{} // by identity: the sessions that run it
 	var all []*instance
@@ -77,7 +77,7 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 	first := map[string]bool{}
 	for _, in := range subjects {
 		if first[in.identity] {
-			redundant += t.rss(in)
+			redundant += in.rss()
 		}
 		first[in.identity] = true
 	}
@@ -108,7 +108,7 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 	c.evidence = append(c.evidence, "each runs once per session: "+listed(sortedKeys(names), 6))
 	c.evidence = append(c.evidence, t.agesOf(sessions)...)
 	if app := t.applicationOf(sessions[0]); app != nil {
-		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.name, t.mainProc(app).PID))
+		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.name, app.main().PID))
 	}
 	c.remedy = Remedy{
 		Summary: "close the sessions that nobody needs, or run these servers once over Streamable HTTP for all sessions",
@@ -123,7 +123,7 @@ func (t *table) duplicates(client string, sessions []*instance) (Finding, bool) 
 
 // applicationOf returns the client that keeps a session as its own child: a desktop application
 // over the command-line client that it drives; nil when the session stands by itself.
-func (t *table) applicationOf(session *instance) *instance {
+func (t *judgement) applicationOf(session *instance) *instance {
 	if session.above != nil && session.above.role == RoleClient {
 		return session.above
 	}
@@ -131,10 +131,10 @@ func (t *table) applicationOf(session *instance) *instance {
 }
 
 // insideApplication tells that a session has no terminal of its own, where somebody might sit.
-func (t *table) insideApplication(session *instance) bool {
+func (t *judgement) insideApplication(session *instance) bool {
 	if t.applicationOf(session) == nil {
 		return false
 	}
-	tty := t.mainProc(session).TTY
+	tty := session.main().TTY
 	return tty == "" || tty == "-"
 }

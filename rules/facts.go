@@ -11,11 +11,11 @@ import (
 // The sentences that several rules say about their subjects.
 
 // agesOf says how old the instances are, and how regularly they came.
-func (t *table) agesOf(ins []*instance) []string {
+func (t *judgement) agesOf(ins []*instance) []string {
 	var starts []time.Time
 	for _, in := range ins {
-		if _, ok := t.age(in); ok {
-			starts = append(starts, t.rootProc(in).Started)
+		if _, ok := in.age(); ok {
+			starts = append(starts, in.root().Started)
 		}
 	}
 	if len(starts) == 0 {
@@ -58,7 +58,7 @@ func tally(facts map[string]int, of int) []string {
 const busy = 50.0
 
 // spinning says which instances use the processor though nobody asks anything of them.
-func (t *table) spinning(ins []*instance) []string {
+func (t *judgement) spinning(ins []*instance) []string {
 	hot, most := 0, 0.0
 	for _, in := range ins {
 		for _, m := range in.members {
@@ -77,7 +77,7 @@ func (t *table) spinning(ins []*instance) []string {
 
 // cpu returns a process's use of one core in per cent: what the source says, else the average
 // over its life.
-func (t *table) cpu(node int32) (float64, bool) {
+func (t *judgement) cpu(node int32) (float64, bool) {
 	p := t.proc(node)
 	if p.CPUPercent != nil {
 		return *p.CPUPercent, true
@@ -90,7 +90,7 @@ func (t *table) cpu(node int32) (float64, bool) {
 }
 
 // origins names the clients that the environment remembers.
-func (t *table) origins(ins []*instance) string {
+func (t *judgement) origins(ins []*instance) string {
 	seen := map[string]bool{}
 	for _, in := range ins {
 		for _, m := range in.members { // the topmost is asked, since what is below inherits
@@ -126,22 +126,9 @@ func origin(env map[string]string) string {
 	return ""
 }
 
-// launchersOf returns the launchers of an instance that are processes or words of it.
-func (t *table) launchersOf(in *instance) []string {
-	seen := map[string]bool{}
-	for _, m := range in.members {
-		if rec := t.recs[m]; rec.role() == RoleLauncher {
-			for _, l := range rec.Command.Launchers {
-				seen[l] = true
-			}
-		}
-	}
-	return sortedKeys(seen)
-}
-
 // youngest returns the age of the youngest process that a reap would look at: of each instance all
 // but the helpers.
-func (t *table) youngest(ins []*instance) time.Duration {
+func (t *judgement) youngest(ins []*instance) time.Duration {
 	least := time.Duration(-1)
 	for _, in := range ins {
 		for _, m := range in.members {
@@ -162,7 +149,7 @@ func (t *table) youngest(ins []*instance) time.Duration {
 
 // reapLine is the command that ends what a finding gave up of these instances. The age is a round one
 // that all of them have reached, an hour at most.
-func (t *table) reapLine(rule *Rule, ins []*instance, named bool) string {
+func (t *judgement) reapLine(rule *Rule, ins []*instance, named bool) string {
 	age, youngest := reapAges[len(reapAges)-1].word, t.youngest(ins) // which they will have reached
 	for _, step := range reapAges {
 		if youngest >= step.least {
@@ -175,7 +162,7 @@ func (t *table) reapLine(rule *Rule, ins []*instance, named bool) string {
 		line += " --rule " + rule.ID
 	}
 	if me := t.snap.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *instance) bool {
-		uid := t.rootProc(in).UID
+		uid := in.root().UID
 		return uid != nil && *uid != 0
 	}) {
 		line += " --all-users"

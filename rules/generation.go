@@ -42,7 +42,7 @@ const (
 	parallelAgents = 20 * time.Second
 )
 
-func findGenerations(t *table) []Finding {
+func findGenerations(t *judgement) []Finding {
 	var out []Finding
 	for _, client := range t.instances {
 		if client.role == RoleClient || client.role == RoleGateway {
@@ -54,20 +54,20 @@ func findGenerations(t *table) []Finding {
 	return out
 }
 
-func (t *table) generations(client *instance) (Finding, bool) {
+func (t *judgement) generations(client *instance) (Finding, bool) {
 	repeated := repeatedOnly(t.ownedServers(client))
-	repeated = slices.DeleteFunc(repeated, func(in *instance) bool { return t.rootProc(in).Started.IsZero() })
+	repeated = slices.DeleteFunc(repeated, func(in *instance) bool { return in.root().Started.IsZero() })
 	if len(kinds(repeated)) < 2 {
 		return Finding{}, false
 	}
 	t.byStart(repeated)
 	gens := t.split(repeated)
 	newest := gens[len(gens)-1]
-	birth := t.rootProc(newest[0]).Started
+	birth := newest[0].root().Started
 	var stale, parallel []*instance
 	sets := 1
 	for _, gen := range gens[:len(gens)-1] {
-		if birth.Sub(t.rootProc(gen[0]).Started) <= parallelAgents {
+		if birth.Sub(gen[0].root().Started) <= parallelAgents {
 			parallel = append(parallel, gen...)
 			sets++
 		} else {
@@ -89,10 +89,10 @@ func (t *table) generations(client *instance) (Finding, bool) {
 	}
 	c := claim{
 		rule: &staleGeneration, severity: Warning, confidence: Likely, subjects: subjects, onRequest: stale, parent: client,
-		key: fmt.Sprint(t.rootProc(client).ID()),
+		key: fmt.Sprint(client.root().ID()),
 	}
 	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
-		client.name, t.mainProc(client).PID, Count(len(gens), "generation"), Count(len(repeated), "instance"), len(kinds(repeated)))
+		client.name, client.main().PID, Count(len(gens), "generation"), Count(len(repeated), "instance"), len(kinds(repeated)))
 	for i, gen := range gens {
 		if len(gens) > 8 && i >= 3 && i < len(gens)-3 { // the first and last few tell enough
 			if i == 3 {
@@ -123,13 +123,13 @@ func (t *table) generations(client *instance) (Finding, bool) {
 	return t.finding(c), true
 }
 
-func (t *table) generationLine(i int, gen []*instance, newest bool) string {
+func (t *judgement) generationLine(i int, gen []*instance, newest bool) string {
 	names := make([]string, len(gen))
 	for k, in := range gen {
 		names[k] = in.name
 	}
 	line := fmt.Sprintf("generation %d: %s (%s)", i+1, Count(len(gen), "server"), listed(names, 5))
-	if age, ok := t.age(gen[0]); ok {
+	if age, ok := gen[0].age(); ok {
 		line += ", " + Age(age) + " old"
 	}
 	if newest {
@@ -155,12 +155,12 @@ func kinds(ins []*instance) map[string]int {
 
 // split cuts a row of instances, ordered by start, into generations: at each pause, and where a
 // server comes a second time.
-func (t *table) split(ins []*instance) [][]*instance {
+func (t *judgement) split(ins []*instance) [][]*instance {
 	var gens [][]*instance
 	seen := map[string]bool{}
 	var last time.Time
 	for _, in := range ins {
-		at := t.rootProc(in).Started
+		at := in.root().Started
 		if len(gens) == 0 || at.Sub(last) > generationGap || seen[in.identity] {
 			gens = append(gens, nil)
 			clear(seen)

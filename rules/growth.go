@@ -47,9 +47,9 @@ const (
 	hugeShare = 0.25    // of the machine's memory, by itself
 )
 
-func findGrowth(t *table) []Finding {
+func findGrowth(t *judgement) []Finding {
 	servers := slices.Concat(t.with(RoleServer), t.with(RoleGateway))
-	slices.SortFunc(servers, func(a, b *instance) int { return cmp.Compare(a.root, b.root) })
+	slices.SortFunc(servers, func(a, b *instance) int { return cmp.Compare(a.rootNode, b.rootNode) })
 	before := map[scan.ID]*scan.Process{}
 	var between time.Duration
 	if t.Baseline != nil {
@@ -61,7 +61,7 @@ func findGrowth(t *table) []Finding {
 	}
 	sizes := map[string][]int64{} // by program
 	for _, in := range servers {
-		sizes[canonical(in.rec.Command.Program)] = append(sizes[canonical(in.rec.Command.Program)], t.size(in))
+		sizes[canonical(in.rec.Command.Program)] = append(sizes[canonical(in.rec.Command.Program)], in.size())
 	}
 	for _, like := range sizes {
 		slices.Sort(like)
@@ -80,7 +80,7 @@ func findGrowth(t *table) []Finding {
 }
 
 // incomparable says why a baseline tells nothing; "" when it does, or none was given.
-func (t *table) incomparable() string {
+func (t *judgement) incomparable() string {
 	if t.Baseline == nil {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (t *table) incomparable() string {
 		before[t.Baseline.Processes[i].ID()] = true
 	}
 	for _, in := range t.instances {
-		if p := t.mainProc(in); in.role != RoleClient && p.Start != 0 && before[p.ID()] {
+		if p := in.main(); in.role != RoleClient && p.Start != 0 && before[p.ID()] {
 			return ""
 		}
 	}
@@ -101,7 +101,7 @@ func (t *table) incomparable() string {
 }
 
 // grown compares an instance with itself at the first look.
-func (t *table) grown(in *instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
+func (t *judgement) grown(in *instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
 	if between < growthBetween {
 		return nil
 	}
@@ -129,12 +129,9 @@ func (t *table) grown(in *instance, before map[scan.ID]*scan.Process, between ti
 	return out
 }
 
-// size is what an instance holds of memory and swap: leaks sit in swap.
-func (t *table) size(in *instance) int64 { return t.rss(in) + t.swap(in) }
-
 // huge compares an instance with its like, whose sizes ascend, and with the machine.
-func (t *table) huge(in *instance, like []int64) []string {
-	size := t.size(in)
+func (t *judgement) huge(in *instance, like []int64) []string {
+	size := in.size()
 	if size < hugeLeast {
 		return nil
 	}
@@ -145,17 +142,17 @@ func (t *table) huge(in *instance, like []int64) []string {
 	if total := t.snap.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
 		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", Bytes(size), 100*float64(size)/float64(total)))
 	}
-	if age, ok := t.age(in); ok && len(out) > 0 && age > 0 {
+	if age, ok := in.age(); ok && len(out) > 0 && age > 0 {
 		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", Bytes(int64(float64(size)/age.Minutes())), Age(age)))
 	}
 	return out
 }
 
-func (t *table) growth(in *instance, evidence []string) Finding {
-	p := t.mainProc(in)
+func (t *judgement) growth(in *instance, evidence []string) Finding {
+	p := in.main()
 	// A server that another rule gave up already is not offered a second time.
 	c := claim{rule: &memoryGrowth, severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
-	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(t.size(in)))
+	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(in.size()))
 	c.remedy = Remedy{
 		Summary: "restart it now, update it, and look again in an hour",
 		Steps:   []string{"a server of HTTP sessions: end idle sessions, limit their number, answer 404 to an unknown one; or serve stateless"},
@@ -163,11 +160,11 @@ func (t *table) growth(in *instance, evidence []string) Finding {
 			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
 		},
 	}
-	if in.verdict == "" && in.service == nil {
+	if t.decisions[in] == nil && in.service == nil {
 		c.onRequest = c.subjects
 	}
-	if len(t.listen(in)) > 0 {
-		c.evidence = append(c.evidence, "it listens on "+strings.Join(t.listen(in), ", "))
+	if len(in.listen()) > 0 {
+		c.evidence = append(c.evidence, "it listens on "+strings.Join(in.listen(), ", "))
 	}
 	return t.finding(c)
 }

@@ -11,15 +11,15 @@ import (
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does
 // not close its descriptors on exec gives each server the writing ends of all earlier ones.
-func (t *table) followHolders(gone map[*instance]lost) {
+func (t *judgement) followHolders(gone map[*instance]lost) {
 	for grown := true; grown; {
 		grown = false
 		for _, in := range t.instances {
 			if _, ok := gone[in]; ok || in.role != RoleServer || in.service != nil || in.owner.Kind != OwnerNobody {
 				continue
 			}
-			w, holders := t.wire(in)
-			if w != held || len(holders) == 0 || len(t.listen(in)) > 0 || t.marked(in, "holders") {
+			w, holders := in.wire()
+			if w != held || len(holders) == 0 || len(in.listen()) > 0 || in.marked("holders") {
 				continue // nobody looked for the holders, or not all could be seen
 			}
 			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
@@ -52,7 +52,7 @@ func (t *table) followHolders(gone map[*instance]lost) {
 
 // spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
 // closed after one question looks the same as one that was lost.
-func (t *table) spareRead(gone map[*instance]lost) {
+func (t *judgement) spareRead(gone map[*instance]lost) {
 	for in, l := range gone {
 		if !l.safe {
 			continue
@@ -66,8 +66,8 @@ func (t *table) spareRead(gone map[*instance]lost) {
 
 // reader says who reads what an instance writes, besides itself and other orphans; "" for nobody. Who
 // cannot be seen reads too.
-func (t *table) reader(in *instance, gone map[*instance]lost) string {
-	out := t.mainProc(in).Stdout
+func (t *judgement) reader(in *instance, gone map[*instance]lost) string {
+	out := in.main().Stdout
 	if out == nil || out.Type != scan.StdinPipe && out.Type != scan.StdinSocket || out.Peer == scan.PeerClosed {
 		return ""
 	}
@@ -80,7 +80,7 @@ func (t *table) reader(in *instance, gone map[*instance]lost) string {
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
-	if len(out.Holders) == 0 || t.marked(in, "holders") { // nobody looked, or not everywhere
+	if len(out.Holders) == 0 || in.marked("holders") { // nobody looked, or not everywhere
 		return "somebody who cannot be seen"
 	}
 	return ""
@@ -91,8 +91,8 @@ func (t *table) reader(in *instance, gone map[*instance]lost) string {
 // they are done. But a client also runs commands, which may ask a server once with a stdin that is
 // closed: they are below the client, or were left in the background by a shell, which gives a pipe, and
 // not the pair of sockets that those clients have which forget their ends (Node, Bun).
-func (t *table) forgot(reader, in *instance) bool {
-	stdin := t.rootProc(in).Stdin
+func (t *judgement) forgot(reader, in *instance) bool {
+	stdin := in.root().Stdin
 	socket := in.owner.Kind == OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
 	switch {
 	case reader.role == RoleGateway && reader.rec.By != byRelation:
@@ -104,15 +104,15 @@ func (t *table) forgot(reader, in *instance) bool {
 }
 
 // startedAgain tells that a client of which little is known has started the same server anew.
-func (t *table) startedAgain(in, client *instance) bool {
+func (t *judgement) startedAgain(in, client *instance) bool {
 	return slices.ContainsFunc(t.copies[in.identity], func(other *instance) bool {
-		return other != in && other.above == client && t.rootProc(other).Started.After(t.rootProc(in).Started)
+		return other != in && other.above == client && other.root().Started.After(in.root().Started)
 	})
 }
 
 // heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
 // one whose own stdin is dead and that stays all the same.
-func (t *table) heldBy(holders []int) string {
+func (t *judgement) heldBy(holders []int) string {
 	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return wireOf(t.proc(t.forest.at(pid))) != dead }); len(dying) > 0 {
 		holders = dying
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,10 +13,12 @@ import (
 // reaped. Gateways and clients are instances too, of their own role, and so are browsers that no
 // server is above of.
 type instance struct {
-	role    Role // RoleServer, RoleGateway, RoleClient or RoleHelper
-	root    int32
-	main    int32   // the process that does the work; the root while only launchers are left
-	members []int32 // the root first, parents before children
+	table *table
+
+	role     Role // RoleServer, RoleGateway, RoleClient or RoleHelper
+	rootNode int32
+	mainNode int32   // the process that does the work; the root while only launchers are left
+	members  []int32 // the root first, parents before children
 
 	name     string // as shown
 	identity string // what copies of it have in common
@@ -25,15 +28,11 @@ type instance struct {
 	owner   Owner
 	above   *instance   // the client, gateway or server that owns it; nil when nobody is known
 	owned   []*instance // the servers that it owns itself, ascending by their root's PID
-
-	verdict Verdict
-	because string
 }
 
 // table is a recognised process table, grouped into instances, on which the rules work.
 type table struct {
 	*Recognised
-	Options
 	now       time.Time
 	instances []*instance // ascending by their root's PID
 	of        []*instance // by node
@@ -42,8 +41,8 @@ type table struct {
 	looked    bool                    // somebody looked at the stdin of processes
 }
 
-func newTable(r *Recognised, o Options) *table {
-	t := &table{Recognised: r, Options: o, now: r.snap.Taken, of: make([]*instance, len(r.forest.procs))}
+func newTable(r *Recognised) *table {
+	t := &table{Recognised: r, now: r.snap.Taken, of: make([]*instance, len(r.forest.procs))}
 	t.copies, t.services = map[string][]*instance{}, map[int32]*scan.Service{}
 	for i, s := range r.snap.Host.Services {
 		if at := r.forest.at(s.MainPID); at != none && s.MainPID > 0 {
@@ -57,7 +56,7 @@ func newTable(r *Recognised, o Options) *table {
 		in.service = t.service(in)
 		t.copies[in.identity] = append(t.copies[in.identity], in)
 	}
-	slices.SortFunc(t.instances, func(a, b *instance) int { return int(a.root - b.root) })
+	slices.SortFunc(t.instances, func(a, b *instance) int { return int(a.rootNode - b.rootNode) })
 	for _, in := range t.instances {
 		in.owner = t.owner(in)
 		in.above = t.ownedBy(in)
@@ -94,13 +93,13 @@ func (t *table) place(node int32) {
 		switch {
 		case rec.Role == RoleLauncher || rec.Role == RoleHelper:
 		case over.rec.Role == RoleLauncher || overRec.role() == RoleLauncher && sameProgram(overRec.Command, rec.Command):
-			over.rec, over.main, over.role = rec, node, rec.Role
+			over.rec, over.mainNode, over.role = rec, node, rec.Role
 		case over.role == RoleGateway && rec.Role == RoleGateway:
-			over.rec, over.main = rec, node // the inner layer is the one that has the children
+			over.rec, over.mainNode = rec, node // the inner layer is the one that has the children
 		}
 		return
 	}
-	in := &instance{role: rec.Role, root: node, main: node, rec: rec}
+	in := &instance{table: t, role: rec.Role, rootNode: node, mainNode: node, rec: rec}
 	if rec.Role == RoleLauncher {
 		in.role = RoleServer
 		if rec.Target != "" {
@@ -119,7 +118,7 @@ func (t *table) demote() {
 		if in.role != RoleClient || in.rec.By != byRelation || len(in.owned) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(in.owned, func(s *instance) bool { w, _ := t.wire(s); return w != dead }) {
+		if slices.ContainsFunc(in.owned, func(s *instance) bool { w, _ := s.wire(); return w != dead }) {
 			continue
 		}
 		in.role = ""
@@ -140,8 +139,8 @@ func (t *table) findWorkers() {
 		}
 		at := t.forest.at(in.owner.PID)
 		has[at]++
-		if best := in.above.main; has[at] > has[best] {
-			in.above.main = at
+		if best := in.above.mainNode; has[at] > has[best] {
+			in.above.mainNode = at
 		}
 	}
 }
@@ -232,38 +231,38 @@ func (t *table) with(role Role) []*instance {
 
 func (t *table) proc(node int32) *scan.Process { return t.forest.procs[node] }
 
-func (t *table) rootProc(in *instance) *scan.Process { return t.forest.procs[in.root] }
+func (in *instance) root() *scan.Process { return in.table.forest.procs[in.rootNode] }
 
-func (t *table) mainProc(in *instance) *scan.Process { return t.forest.procs[in.main] }
+func (in *instance) main() *scan.Process { return in.table.forest.procs[in.mainNode] }
 
 // age is how long an instance's root has lived; false when that is not known.
-func (t *table) age(in *instance) (time.Duration, bool) {
-	started := t.rootProc(in).Started
-	if started.IsZero() || t.now.IsZero() {
+func (in *instance) age() (time.Duration, bool) {
+	started := in.root().Started
+	if started.IsZero() || in.table.now.IsZero() {
 		return 0, false
 	}
-	return max(0, t.now.Sub(started)), true
+	return max(0, in.table.now.Sub(started)), true
 }
 
-func (t *table) pids(in *instance) []int {
+func (in *instance) pids() []int {
 	out := make([]int, len(in.members))
 	for i, m := range in.members {
-		out[i] = t.forest.procs[m].PID
+		out[i] = in.table.forest.procs[m].PID
 	}
 	slices.Sort(out)
 	return out
 }
 
-func (t *table) rss(in *instance) (sum int64) {
+func (in *instance) rss() (sum int64) {
 	for _, m := range in.members {
-		sum += t.forest.procs[m].RSS()
+		sum += in.table.forest.procs[m].RSS()
 	}
 	return sum
 }
 
-func (t *table) swap(in *instance) (sum int64) {
+func (in *instance) swap() (sum int64) {
 	for _, m := range in.members {
-		sum += t.forest.procs[m].Swap()
+		sum += in.table.forest.procs[m].Swap()
 	}
 	return sum
 }
@@ -271,11 +270,11 @@ func (t *table) swap(in *instance) (sum int64) {
 // listen returns the sockets on which any process of the instance accepts connections, also a worker
 // that nobody knows, but without those of known helpers: a browser's debugging port serves its
 // server, not clients.
-func (t *table) listen(in *instance) []string {
+func (in *instance) listen() []string {
 	var out []string
 	for _, m := range in.members {
-		if t.recs[m].role() != RoleHelper || in.role == RoleHelper {
-			out = append(out, t.forest.procs[m].Listen...)
+		if in.table.recs[m].role() != RoleHelper || in.role == RoleHelper {
+			out = append(out, in.table.forest.procs[m].Listen...)
 		}
 	}
 	slices.Sort(out)
@@ -284,11 +283,11 @@ func (t *table) listen(in *instance) []string {
 
 // inbound counts the connections to the instance's sockets; false when nobody looked. One to each known
 // helper is left out, since it is the server's own: it drives its browser through the debugging port.
-func (t *table) inbound(in *instance) (sum int, known bool) {
+func (in *instance) inbound() (sum int, known bool) {
 	for _, m := range in.members {
-		if c := t.forest.procs[m].InboundConnections; c != nil {
+		if c := in.table.forest.procs[m].InboundConnections; c != nil {
 			n := *c
-			if t.recs[m].role() == RoleHelper && in.role != RoleHelper {
+			if in.table.recs[m].role() == RoleHelper && in.role != RoleHelper {
 				n = max(0, n-1)
 			}
 			sum, known = sum+n, true
@@ -299,10 +298,10 @@ func (t *table) inbound(in *instance) (sum int, known bool) {
 
 // silence is how long that connection to the instance's sockets has received nothing which has been
 // silent for the longest time; false when that is not known of all connections.
-func (t *table) silence(in *instance) (longest time.Duration, known bool) {
+func (in *instance) silence() (longest time.Duration, known bool) {
 	known = true
 	for _, m := range in.members {
-		p := t.forest.procs[m]
+		p := in.table.forest.procs[m]
 		if p.InboundConnections == nil || *p.InboundConnections == 0 {
 			continue
 		}
@@ -318,9 +317,59 @@ func (t *table) silence(in *instance) (longest time.Duration, known bool) {
 // wrapped around.
 func (t *table) byStart(ins []*instance) {
 	slices.SortStableFunc(ins, func(a, b *instance) int {
-		if c := t.rootProc(a).Started.Compare(t.rootProc(b).Started); c != 0 {
+		if c := a.root().Started.Compare(b.root().Started); c != 0 {
 			return c
 		}
-		return int(a.root - b.root)
+		return int(a.rootNode - b.rootNode)
 	})
+}
+
+// size is what an instance holds of memory and swap: leaks sit in swap.
+func (in *instance) size() int64 { return in.rss() + in.swap() }
+
+// marked tells that a field of one of the instance's processes could not be read.
+func (in *instance) marked(field string) bool {
+	return slices.ContainsFunc(in.members, func(m int32) bool { return slices.Contains(in.table.proc(m).Unreadable, field) })
+}
+
+// version is the version of the program that an instance runs: that of its installed package when
+// somebody looked, else the one that a launcher was told; "" when neither is known.
+func (in *instance) version() string {
+	if v := in.main().Version; v != "" {
+		return v
+	}
+	for _, m := range in.members {
+		if rec := in.table.recs[m]; rec != nil && rec.Command.Version != "" && rec.Command.Version[0] >= '0' && rec.Command.Version[0] <= '9' {
+			return rec.Command.Version
+		}
+	}
+	return ""
+}
+
+// port is the port on which a gateway listens: seen, or told by its flags; else "".
+func (in *instance) port() string {
+	for _, l := range in.listen() {
+		if rest, ok := strings.CutPrefix(l, "tcp:"); ok {
+			_, port, _ := cutLast(rest, ":")
+			return port
+		}
+	}
+	port, _ := in.rec.Command.Flag("--port")
+	if _, err := strconv.Atoi(port); err != nil {
+		return ""
+	}
+	return port
+}
+
+// launchersOf returns the launchers of an instance that are processes or words of it.
+func (in *instance) launchers() []string {
+	seen := map[string]bool{}
+	for _, m := range in.members {
+		if rec := in.table.recs[m]; rec.role() == RoleLauncher {
+			for _, l := range rec.Command.Launchers {
+				seen[l] = true
+			}
+		}
+	}
+	return sortedKeys(seen)
 }

@@ -30,7 +30,7 @@ type Options struct {
 
 // Judge groups the processes into instances, finds their owners and applies every rule.
 func (r *Recognised) Judge(o Options) *Report {
-	t := newTable(r, o)
+	t := newJudgement(r, o)
 	out := &Report{
 		Schema: ReportSchema, Kind: ReportKind, Taken: r.snap.Taken, Host: r.snap.Host,
 		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
@@ -51,9 +51,9 @@ func (r *Recognised) Judge(o Options) *Report {
 		out.Problems = append(out.Problems, missing)
 	}
 	out.Parentless = t.parentless()
-	for _, in := range t.instances {
-		if rule := Lookup(in.because); rule != nil { // taken by a rule whose finding was not asked for
-			in.because += ": " + rule.Title
+	for _, d := range t.decisions {
+		if rule := Lookup(d.because); rule != nil { // claimed by a rule whose finding was not asked for
+			d.because += ": " + rule.Title
 		}
 	}
 	for _, in := range t.instances {
@@ -68,6 +68,17 @@ func (r *Recognised) Judge(o Options) *Report {
 	}
 	out.Summary = t.summarise(out)
 	return out
+}
+
+// judgement is a table while the rules work on it, with the verdicts that they have reached.
+type judgement struct {
+	*table
+	Options
+	decisions map[*instance]*decision // of the instances that a rule has claimed
+}
+
+func newJudgement(r *Recognised, o Options) *judgement {
+	return &judgement{table: newTable(r), Options: o, decisions: map[*instance]*decision{}}
 }
 
 func worseFirst(a, b Finding) int {
@@ -99,27 +110,27 @@ type claim struct {
 }
 
 // finding turns a claim into a Finding, and gives its subjects their verdict.
-func (t *table) finding(c claim) Finding {
+func (t *judgement) finding(c claim) Finding {
 	f := Finding{
 		ID: c.rule.ID + "-" + hash(c.key), Rule: c.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
 		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
 	}
 	if c.parent != nil {
-		f.ParentPID = t.mainProc(c.parent).PID
+		f.ParentPID = c.parent.main().PID
 	}
 	shown := map[*instance]bool{}
 	for _, in := range c.subjects {
 		if c.mainOnly {
-			f.PIDs = append(f.PIDs, t.mainProc(in).PID)
+			f.PIDs = append(f.PIDs, in.main().PID)
 		} else {
-			f.PIDs = append(f.PIDs, t.pids(in)...)
+			f.PIDs = append(f.PIDs, in.pids()...)
 		}
 		shown[in] = true
-		if in.because == c.rule.ID { // taken by this rule
-			in.because += ": " + c.title
+		if d := t.decisions[in]; d != nil && d.because == c.rule.ID { // claimed by this rule
+			d.because += ": " + c.title
 			if c.severity == Error && c.confidence != Possible {
-				in.verdict = Leaked
+				d.verdict = Leaked
 			}
 		}
 	}
@@ -170,7 +181,7 @@ func (t *table) finding(c claim) Finding {
 
 // giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
 // back because they are another user's.
-func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
+func (t *judgement) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 	for _, m := range in.members {
 		p := t.proc(m)
 		switch {
@@ -189,12 +200,12 @@ func (t *table) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 }
 
 // renders tells that a process that nobody knows is a browser's own: a part of its program.
-func (t *table) renders(in *instance, p *scan.Process) bool {
+func (t *judgement) renders(in *instance, p *scan.Process) bool {
 	return in.role == RoleHelper && sameProgram(in.rec.Command, Resolve(p, t.snap.Host.OS))
 }
 
 // outOfReach tells that a process belongs to another user, and that the one who looks is not root.
-func (t *table) outOfReach(p *scan.Process) bool {
+func (t *judgement) outOfReach(p *scan.Process) bool {
 	me := t.snap.Host.UID
 	return me != nil && *me != 0 && p.UID != nil && *p.UID != *me
 }
@@ -231,7 +242,7 @@ func commandLine(p *scan.Process) string {
 }
 
 // parentless tells that the table does not say who started whom, as that of `ps aux`.
-func (t *table) parentless() bool {
+func (t *judgement) parentless() bool {
 	untoldOnes := 0
 	for _, l := range t.forest.lineage {
 		if l == untold {
@@ -243,104 +254,116 @@ func (t *table) parentless() bool {
 
 // take marks instances as explained by a rule, so that no later one takes them for something else,
 // and returns those that are at least as old as was asked for.
-func (t *table) take(rule *Rule, ins []*instance) []*instance {
+func (t *judgement) take(rule *Rule, ins []*instance) []*instance {
 	for _, in := range ins {
-		if in.verdict == "" && in.role != RoleClient {
-			in.verdict, in.because = Suspect, rule.ID
+		if t.decisions[in] == nil && in.role != RoleClient {
+			t.decide(in, Suspect, rule.ID)
 		}
 	}
 	return t.oldEnough(ins)
 }
 
 // oldEnough keeps the instances that are at least as old as was asked for.
-func (t *table) oldEnough(ins []*instance) []*instance {
+func (t *judgement) oldEnough(ins []*instance) []*instance {
 	if t.OlderThan <= 0 {
 		return ins
 	}
 	var out []*instance
 	for _, in := range ins {
-		if age, ok := t.age(in); ok && age >= t.OlderThan {
+		if age, ok := in.age(); ok && age >= t.OlderThan {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *table) server(in *instance) Server {
-	t.decide(in)
+func (t *judgement) server(in *instance) Server {
+	d := t.decision(in)
 	s := Server{
-		Server: in.name, PIDs: t.pids(in), RootPID: t.rootProc(in).PID, Owner: in.owner,
-		RecognisedBy: string(in.rec.Confidence) + ", by " + in.rec.By, Started: t.rootProc(in).Started,
-		RSSBytes: t.rss(in), SwapBytes: t.swap(in), Listen: t.listen(in), Mode: servingMode(*in.rec, t.version(in)), Verdict: in.verdict, Because: in.because,
+		Server: in.name, PIDs: in.pids(), RootPID: in.root().PID, Owner: in.owner,
+		RecognisedBy: string(in.rec.Confidence) + ", by " + in.rec.By, Started: in.root().Started,
+		RSSBytes: in.rss(), SwapBytes: in.swap(), Listen: in.listen(), Mode: servingMode(*in.rec, in.version()), Verdict: d.verdict, Because: d.because,
 	}
-	if age, ok := t.age(in); ok {
+	if age, ok := in.age(); ok {
 		s.AgeSeconds = int64(age.Seconds())
 	}
 	return s
 }
 
-// decide says why a server that no rule complained of is kept.
-func (t *table) decide(in *instance) {
-	if in.verdict != "" {
-		return
-	}
-	w, holders := t.wire(in)
-	switch in.owner.Kind {
-	case OwnerService:
-		in.verdict, in.because = Supervised, "kept by "+in.owner.says()
-	case OwnerClient, OwnerGateway:
-		in.verdict, in.because = InUse, fmt.Sprintf("its %s %s is running", in.owner.Kind, in.owner.says())
-		if w == held && slices.Contains(holders, in.owner.PID) {
-			in.because = fmt.Sprintf("its %s %s holds its stdin", in.owner.Kind, in.owner.says())
-		} else if w == held {
-			in.because += " and its stdin is open"
-		}
-	case OwnerTerminal:
-		in.verdict, in.because = InUse, "started by hand from "+in.owner.says()
-	case OwnerNobody:
-		in.verdict = Unknown
-		switch {
-		case w == held && len(holders) > 0:
-			in.verdict, in.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" "+be(len(holders), "holds", "hold")+" its stdin"
-		case w == held:
-			in.because = "adopted by " + in.owner.says() + ", but somebody holds its stdin"
-		case len(t.listen(in)) > 0:
-			in.because = "listens on " + listed(t.listen(in), 2) + " and runs under " + in.owner.says() + ": a daemon, as it seems"
-		case w == unwired:
-			in.because = "has no pipe at its stdin and runs under " + in.owner.says() + ": started as a daemon"
-		case w == refused:
-			in.because = "runs under " + in.owner.says() + "; its stdin could not be read"
-		default:
-			in.because = "runs under " + in.owner.says() + "; nothing tells whether it is in use"
-		}
-	default:
-		in.verdict, in.because = Unknown, "its parent is not known to be an MCP client"
-		if in.owner.PID != 0 && in.owner.Name != "" {
-			in.because = "its parent " + in.owner.says() + " is running"
-		}
-		if w == held {
-			in.verdict, in.because = InUse, in.because+", and its stdin is open"
-		}
-	}
+// decision is the verdict on one instance, and why it is so.
+type decision struct {
+	verdict Verdict
+	because string // the ID of the rule until that has written its finding
 }
 
-func (t *table) owning(in *instance) Owning {
-	o := Owning{Name: in.name, PID: t.mainProc(in).PID, Started: t.rootProc(in).Started, RSSBytes: t.rss(in), Listen: t.listen(in), Version: t.version(in), Servers: len(in.owned)}
+func (t *judgement) decide(in *instance, v Verdict, because string) {
+	t.decisions[in] = &decision{v, because}
+}
+
+// decision returns the verdict of the rule that claimed the instance, or explains why none did.
+func (t *judgement) decision(in *instance) *decision {
+	if d := t.decisions[in]; d != nil {
+		return d
+	}
+	d := new(decision)
+	w, holders := in.wire()
+	switch in.owner.Kind {
+	case OwnerService:
+		d.verdict, d.because = Supervised, "kept by "+in.owner.says()
+	case OwnerClient, OwnerGateway:
+		d.verdict, d.because = InUse, fmt.Sprintf("its %s %s is running", in.owner.Kind, in.owner.says())
+		if w == held && slices.Contains(holders, in.owner.PID) {
+			d.because = fmt.Sprintf("its %s %s holds its stdin", in.owner.Kind, in.owner.says())
+		} else if w == held {
+			d.because += " and its stdin is open"
+		}
+	case OwnerTerminal:
+		d.verdict, d.because = InUse, "started by hand from "+in.owner.says()
+	case OwnerNobody:
+		d.verdict = Unknown
+		switch {
+		case w == held && len(holders) > 0:
+			d.verdict, d.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" "+be(len(holders), "holds", "hold")+" its stdin"
+		case w == held:
+			d.because = "adopted by " + in.owner.says() + ", but somebody holds its stdin"
+		case len(in.listen()) > 0:
+			d.because = "listens on " + listed(in.listen(), 2) + " and runs under " + in.owner.says() + ": a daemon, as it seems"
+		case w == unwired:
+			d.because = "has no pipe at its stdin and runs under " + in.owner.says() + ": started as a daemon"
+		case w == refused:
+			d.because = "runs under " + in.owner.says() + "; its stdin could not be read"
+		default:
+			d.because = "runs under " + in.owner.says() + "; nothing tells whether it is in use"
+		}
+	default:
+		d.verdict, d.because = Unknown, "its parent is not known to be an MCP client"
+		if in.owner.PID != 0 && in.owner.Name != "" {
+			d.because = "its parent " + in.owner.says() + " is running"
+		}
+		if w == held {
+			d.verdict, d.because = InUse, d.because+", and its stdin is open"
+		}
+	}
+	return d
+}
+
+func (t *judgement) owning(in *instance) Owning {
+	o := Owning{Name: in.name, PID: in.main().PID, Started: in.root().Started, RSSBytes: in.rss(), Listen: in.listen(), Version: in.version(), Servers: len(in.owned)}
 	if in.role == RoleGateway {
 		o.Mode = servingMode(*in.rec, o.Version)
 	}
-	if age, ok := t.age(in); ok {
+	if age, ok := in.age(); ok {
 		o.AgeSeconds = int64(age.Seconds())
 	}
 	return o
 }
 
-func (t *table) summarise(r *Report) Summary {
+func (t *judgement) summarise(r *Report) Summary {
 	s := Summary{Processes: len(t.forest.procs), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
 	for _, in := range t.instances {
 		if in.role == RoleServer || in.role == RoleGateway {
-			s.RSSBytes += t.rss(in)
-			s.SwapBytes += t.swap(in)
+			s.RSSBytes += in.rss()
+			s.SwapBytes += in.swap()
 		}
 	}
 	for _, p := range t.forest.procs {

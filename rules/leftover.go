@@ -35,31 +35,31 @@ const remedyHelper = "server: before it ends, at the end of stdin and at SIGTERM
 
 func init() { leftoverHelper.check = findLeftovers }
 
-func findLeftovers(t *table) []Finding {
+func findLeftovers(t *judgement) []Finding {
 	groups := map[string][]*instance{}
 	lonely, below := t.lonely(), t.startedByHelpers()
 	for _, in := range t.with(RoleHelper) {
 		if in.owner.Kind != OwnerNobody || in.service != nil || daemon(in.rec.Command) {
 			continue
 		}
-		w, _ := t.wire(in)
-		inbound, _ := t.inbound(in)
+		w, _ := in.wire()
+		inbound, _ := in.inbound()
 		if w == held || inbound > 0 {
 			continue
 		}
 		doubt := ""
-		if hasPort(t.listen(in)) {
+		if hasPort(in.listen()) {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
-		} else if t.marked(in, "listen") {
+		} else if in.marked("listen") {
 			doubt = "whether it listens on a debugging port could not be seen"
 		} else if in.rec.Confidence == Possible {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {
-			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, t.mainProc(s).PID)
+			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, s.main().PID)
 		} else if byHand(in) {
 			doubt = "it has no switch of a debugger or of automation, so that a person may use it, with the profile of a server"
 		} else if s := below[in]; s != nil {
-			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.name, t.mainProc(s).PID)
+			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.name, s.main().PID)
 		} else if w == refused {
 			doubt = "who drives it could not be seen"
 		} else if t.snap.Host.Services == nil && w < weak {
@@ -106,10 +106,10 @@ func byHand(in *instance) bool {
 var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
 
 // startedByHelpers finds, for each helper, a client or server that it has started.
-func (t *table) startedByHelpers() map[*instance]*instance {
+func (t *judgement) startedByHelpers() map[*instance]*instance {
 	out := map[*instance]*instance{}
 	for _, in := range t.instances {
-		if up := t.forest.parent[in.root]; up != none && t.of[up] != nil && t.of[up].role == RoleHelper && in.verdict == "" {
+		if up := t.forest.parent[in.rootNode]; up != none && t.of[up] != nil && t.of[up].role == RoleHelper && t.decisions[in] == nil {
 			out[t.of[up]] = in
 		}
 	}
@@ -117,11 +117,11 @@ func (t *table) startedByHelpers() map[*instance]*instance {
 }
 
 // lonely finds, for each driver, a living server that has no browser of its own.
-func (t *table) lonely() map[string]*instance {
+func (t *judgement) lonely() map[string]*instance {
 	out := map[string]*instance{}
 	for _, s := range t.with(RoleServer) {
 		for _, d := range drivers {
-			if s.verdict == "" && strings.Contains(s.name, d) && !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
+			if t.decisions[s] == nil && strings.Contains(s.name, d) && !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
 				out[d] = s
 			}
 		}
@@ -138,13 +138,13 @@ func hasPort(listen []string) bool {
 	return false
 }
 
-func (t *table) leftovers(key string, group []*instance, doubt string) Finding {
+func (t *judgement) leftovers(key string, group []*instance, doubt string) Finding {
 	c := claim{rule: &leftoverHelper, severity: Error, confidence: Likely, key: key, subjects: group}
 	processes := 0
 	var bytes int64
 	for _, in := range group {
 		processes += len(in.members)
-		bytes += t.rss(in)
+		bytes += in.rss()
 	}
 	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, Count(len(group), "helper"), be(len(group), "its", "their"), Count(processes, "process"), Bytes(bytes))
 	adopted := map[string]int{}

@@ -50,8 +50,8 @@ func profile(c Command) string {
 
 // headless tells that a client runs without a person in front of it: for one prompt, or driven by
 // another program over its stdin.
-func (t *table) headless(in *instance) bool {
-	p := t.mainProc(in)
+func (in *instance) headless() bool {
+	p := in.main()
 	if p.TTY != "" && p.TTY != "-" || in.rec.By == byRelation {
 		return false
 	}

@@ -70,7 +70,7 @@ type lost struct {
 	proof      string
 }
 
-func findOrphans(t *table) []Finding {
+func findOrphans(t *judgement) []Finding {
 	gone := map[*instance]lost{}
 	for _, in := range t.instances {
 		if l, ok := t.judgeOrphan(in); ok {
@@ -96,7 +96,7 @@ func findOrphans(t *table) []Finding {
 }
 
 // ordered returns the lost instances by their PIDs.
-func (t *table) ordered(gone map[*instance]lost) []*instance {
+func (t *judgement) ordered(gone map[*instance]lost) []*instance {
 	var out []*instance
 	for _, in := range t.instances {
 		if _, ok := gone[in]; ok {
@@ -107,21 +107,21 @@ func (t *table) ordered(gone map[*instance]lost) []*instance {
 }
 
 // judgeOrphan decides on one instance by itself.
-func (t *table) judgeOrphan(in *instance) (lost, bool) {
+func (t *judgement) judgeOrphan(in *instance) (lost, bool) {
 	if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleHelper {
 		return lost{}, false
 	}
-	if in.role == RoleClient && !t.headless(in) {
+	if in.role == RoleClient && !in.headless() {
 		return lost{}, false // a client that a person uses is never a leak
 	}
-	if t.rootProc(in).PID == 1 || in.role != RoleServer && in.owner.Kind != OwnerNobody {
+	if in.root().PID == 1 || in.role != RoleServer && in.owner.Kind != OwnerNobody {
 		return lost{}, false // a gateway or client is left behind only when it was adopted
 	}
 	if t.contained(in) {
 		return lost{}, false // judged by findContainers
 	}
-	w, _ := t.wire(in)
-	listen := t.listen(in)
+	w, _ := in.wire()
+	listen := in.listen()
 	adopted := in.owner.Kind == OwnerNobody
 	l := lost{in: in}
 	switch {
@@ -139,7 +139,7 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 	case w == weak:
 		l.confidence, l.proof = Likely, "a pipe it was given as its wire has nobody at the other end"
 		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"
-	case w == refused && t.outOfReach(t.rootProc(in)):
+	case w == refused && t.outOfReach(in.root()):
 		return lost{}, false // nothing can be seen of another user's processes, and nothing be done
 	case w == refused:
 		l.confidence, l.doubt = Possible, "its stdin could not be read, so that somebody may still hold it"
@@ -151,13 +151,13 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 			return lost{}, false
 		}
 		l.confidence, l.doubt = Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.service.Manager, twin.service.MainPID)
-	case t.marked(in, "listen"):
+	case in.marked("listen"):
 		l.confidence, l.doubt = Possible, mayListenUnseen
 	case t.maybeService(in) != "":
 		l.confidence, l.doubt = Possible, t.maybeService(in)
 	case !t.ripe(in):
 		l.confidence, l.doubt = Likely, tooYoung
-	case t.rootProc(in).TTY != "" && t.rootProc(in).TTY != "-":
+	case in.root().TTY != "" && in.root().TTY != "-":
 		l.confidence, l.doubt = Possible, "it has a terminal, at which somebody may have started it"
 	default:
 		l.confidence, l.safe = Likely, true
@@ -169,7 +169,7 @@ func (t *table) judgeOrphan(in *instance) (lost, bool) {
 // weigh lowers what is said of an instance by how surely it was recognised: what is only possibly a
 // server is never given up unasked. A name of its own that speaks of MCP is enough when the stdin is
 // dead, as that of a server is and that of a program which takes no requests is not.
-func (t *table) weigh(l *lost) {
+func (t *judgement) weigh(l *lost) {
 	if l.in.rec.Confidence != Possible || l.in.rec.By == byConvention && l.proof != "" && !l.in.rec.Command.folder {
 		return
 	}
@@ -183,16 +183,16 @@ func (t *table) weigh(l *lost) {
 const tooYoung = "it is so young, or of an age that cannot be seen, that it may just be ending"
 
 // ripe tells that an instance is old enough to have ended if it were to.
-func (t *table) ripe(in *instance) bool {
-	age, known := t.age(in)
+func (t *judgement) ripe(in *instance) bool {
+	age, known := in.age()
 	return known && age >= settle
 }
 
 // judgeDead decides on an instance at whose stdin nobody is any more.
-func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
+func (t *judgement) judgeDead(in *instance, listen []string) (lost, bool) {
 	l := lost{in: in, confidence: Certain, proof: "nobody holds the other end of its stdin"}
-	inbound, _ := t.inbound(in)
-	settled := t.Settled[t.rootProc(in).ID()]
+	inbound, _ := in.inbound()
+	settled := t.Settled[in.root().ID()]
 	switch {
 	case t.sharedDaemon(in, listen) || inbound > 0:
 		return lost{}, false
@@ -228,8 +228,8 @@ func (t *table) judgeDead(in *instance, listen []string) (lost, bool) {
 
 // job returns a process that nobody knows and that a server has started in the course of its work, or
 // none. What it starts in its first minute are rather its own parts.
-func (t *table) job(in *instance) int32 {
-	begun := t.mainProc(in).Started
+func (t *judgement) job(in *instance) int32 {
+	begun := in.main().Started
 	for _, m := range in.members {
 		if started := t.proc(m).Started; t.recs[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
 			return m
@@ -242,21 +242,21 @@ const mayListenUnseen = "it may listen for connections, or be about to"
 
 // mayListen tells that an instance was told to listen, if only later, or that nobody could look
 // whether it does. Who serves over the network needs no stdin, so that a dead one proves nothing.
-func (t *table) mayListen(in *instance) bool {
-	return speaksHTTP(in.rec.Command) || t.marked(in, "listen") || in.role == RoleGateway && t.mainProc(in).Listen == nil
+func (t *judgement) mayListen(in *instance) bool {
+	return speaksHTTP(in.rec.Command) || in.marked("listen") || in.role == RoleGateway && in.main().Listen == nil
 }
 
 // takeAlong adds what a lost gateway or server has below it: nobody can reach that either.
-func (t *table) takeAlong(gone map[*instance]lost) {
+func (t *judgement) takeAlong(gone map[*instance]lost) {
 	for grown := true; grown; {
 		grown = false
 		for _, in := range t.instances {
-			if _, ok := gone[in]; ok || in.above == nil || in.role != RoleServer || in.above.role == RoleClient || in.service != nil || len(t.listen(in)) > 0 {
+			if _, ok := gone[in]; ok || in.above == nil || in.role != RoleServer || in.above.role == RoleClient || in.service != nil || len(in.listen()) > 0 {
 				continue
 			}
 			if over, ok := gone[in.above]; ok {
 				l := lost{in: in, confidence: over.confidence, safe: over.safe, doubt: over.doubt}
-				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.above.name, t.mainProc(in.above).PID)
+				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.above.name, in.above.main().PID)
 				t.weigh(&l)
 				gone[in], grown = l, true
 			}
@@ -266,7 +266,7 @@ func (t *table) takeAlong(gone map[*instance]lost) {
 
 // sharedDaemon tells that an instance listens for thin proxies of its own program that are in use:
 // some servers run once per project and are reached over a socket.
-func (t *table) sharedDaemon(in *instance, listen []string) bool {
+func (t *judgement) sharedDaemon(in *instance, listen []string) bool {
 	if len(listen) == 0 {
 		return false
 	}
@@ -279,7 +279,7 @@ func (t *table) sharedDaemon(in *instance, listen []string) bool {
 }
 
 // supervisedTwin returns an instance of the same command that a service manager keeps.
-func (t *table) supervisedTwin(in *instance) *instance {
+func (t *judgement) supervisedTwin(in *instance) *instance {
 	for _, other := range t.copies[in.identity] {
 		if other != in && other.service != nil {
 			return other
@@ -291,7 +291,7 @@ func (t *table) supervisedTwin(in *instance) *instance {
 // judgeBelow decides on an instance with a dead stdin whose parent lives and did not adopt it. A
 // client that is known for one talks to its servers until it ends them. Any other program may have
 // asked once, closed the stdin as it should, and wait for the answer.
-func (t *table) judgeBelow(l *lost, settled bool) {
+func (t *judgement) judgeBelow(l *lost, settled bool) {
 	in := l.in
 	known := in.above != nil && in.above.rec.By != byRelation
 	what := "parent"
@@ -313,20 +313,20 @@ func (t *table) judgeBelow(l *lost, settled bool) {
 
 // answersElsewhere tells that what the server writes goes where no MCP client reads: to a file, a
 // terminal, or nowhere, as when somebody only wants what a request does.
-func (t *table) answersElsewhere(in *instance) bool {
-	out := t.mainProc(in).Stdout
+func (t *judgement) answersElsewhere(in *instance) bool {
+	out := in.main().Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY || out.Type == scan.StdinNull)
 }
 
 // unread tells that nobody is there to read what the server writes, so that nobody waits for it.
-func (t *table) unread(in *instance) bool {
-	out := t.mainProc(in).Stdout
+func (t *judgement) unread(in *instance) bool {
+	out := in.main().Stdout
 	switch {
 	case out == nil:
 		return false
 	case out.Peer == scan.PeerClosed:
 		return true
-	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || t.marked(in, "holders"):
+	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || in.marked("holders"):
 		return false
 	}
 	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
@@ -336,29 +336,24 @@ func (t *table) unread(in *instance) bool {
 }
 
 // below tells that an instance has a living parent that did not adopt it, as far as can be known.
-func (t *table) below(in *instance) bool {
-	return t.forest.parent[in.root] != none && in.owner.Kind != OwnerNobody
+func (t *judgement) below(in *instance) bool {
+	return t.forest.parent[in.rootNode] != none && in.owner.Kind != OwnerNobody
 }
 
 // belowShell tells that the parent is a living shell: `printf ... | mcp-server` in a script.
-func (t *table) belowShell(in *instance) bool {
-	up := t.forest.parent[in.root]
+func (t *judgement) belowShell(in *instance) bool {
+	up := t.forest.parent[in.rootNode]
 	return up != none && in.owner.Kind != OwnerNobody && terminalOrShell(t.proc(up))
 }
 
 // unasked tells that a service manager may keep a process of the instance and was not to be asked.
-func (t *table) unasked(in *instance) bool { return t.marked(in, "service") }
-
-// marked tells that a field of one of the instance's processes could not be read.
-func (t *table) marked(in *instance, field string) bool {
-	return slices.ContainsFunc(in.members, func(m int32) bool { return slices.Contains(t.proc(m).Unreadable, field) })
-}
+func (t *judgement) unasked(in *instance) bool { return in.marked("service") }
 
 // maybeService says why it is not known that no service manager keeps the instance; "" when it is.
 // Lying in the control group of a service is only a hint, since orphans inherit it; scopes, and the
 // units of desktop applications, are no services (systemd.io/DESKTOP_ENVIRONMENTS).
-func (t *table) maybeService(in *instance) string {
-	_, leaf, _ := cutLast(strings.TrimSuffix(t.rootProc(in).Cgroup, "/"), "/")
+func (t *judgement) maybeService(in *instance) string {
+	_, leaf, _ := cutLast(strings.TrimSuffix(in.root().Cgroup, "/"), "/")
 	switch {
 	case t.snap.Host.Services == nil:
 		return "no service manager could be asked whether it keeps this process"
@@ -377,7 +372,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-func (t *table) orphanFinding(key string, group []lost) Finding {
+func (t *judgement) orphanFinding(key string, group []lost) Finding {
 	first := group[0]
 	subjects := make([]*instance, len(group))
 	for i, l := range group {
@@ -411,7 +406,7 @@ func (t *table) orphanFinding(key string, group []lost) Finding {
 	return t.finding(c)
 }
 
-func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
+func (t *judgement) orphanEvidence(group []lost, subjects []*instance) []string {
 	var out []string
 	adopters := map[string]int{}
 	proofs := map[string]int{}
@@ -445,13 +440,13 @@ func (t *table) orphanEvidence(group []lost, subjects []*instance) []string {
 
 // adoption says what became of the parent. It is a sentence without its subject, so that it can be
 // said of one and of many.
-func (t *table) adoption(in *instance) string {
-	p := t.rootProc(in)
+func (t *judgement) adoption(in *instance) string {
+	p := in.root()
 	launcher := ""
-	if rec := t.recs[in.root]; rec.role() == RoleLauncher && len(in.members) > 1 {
+	if rec := t.recs[in.rootNode]; rec.role() == RoleLauncher && len(in.members) > 1 {
 		launcher = "the launcher " + launcherName(rec) + " "
 	}
-	switch t.forest.lineage[in.root] {
+	switch t.forest.lineage[in.rootNode] {
 	case missing:
 		return fmt.Sprintf("%snames a parent (pid %d) that no longer exists", launcher, p.PPID)
 	case recycled:
@@ -467,10 +462,10 @@ func launcherName(rec *Recognition) string {
 	return rec.Name
 }
 
-func (t *table) orphanRemedy(first lost, subjects []*instance) Remedy {
+func (t *judgement) orphanRemedy(first lost, subjects []*instance) Remedy {
 	in := first.in
 	r := Remedy{Summary: "end " + be(len(subjects), "it", "them") + ", then use a version of " + in.name + " that ends when its stdin closes"}
-	if l := t.launchersOf(in); len(l) > 0 {
+	if l := in.launchers(); len(l) > 0 {
 		r.Steps = append(r.Steps, fmt.Sprintf("configure the server's own program instead of %s, so that the client has one process to end", listed(l, 2)))
 	}
 	switch {

@@ -17,7 +17,7 @@ func (t *table) owner(in *instance) Owner {
 	if in.service != nil {
 		return Owner{Kind: OwnerService, PID: in.service.MainPID, Name: in.service.Manager + " " + in.service.Name}
 	}
-	up := t.forest.parent[in.root]
+	up := t.forest.parent[in.rootNode]
 	if up == none {
 		return t.ownerless(in)
 	}
@@ -27,7 +27,7 @@ func (t *table) owner(in *instance) Owner {
 			switch {
 			case at != up: // somebody we do not know lives in between, and may be the client
 				return t.stranger(up)
-			case startedBy(p, t.forest.procs[in.root], t.snap.Host.OS):
+			case startedBy(p, t.forest.procs[in.rootNode], t.snap.Host.OS):
 				return Owner{Kind: OwnerUnknown, PID: p.PID, Name: baseName(p)}
 			}
 			return Owner{Kind: OwnerNobody, PID: p.PID, Name: baseName(p)}
@@ -67,8 +67,8 @@ func (t *table) stranger(node int32) Owner {
 // a dead parent; elsewhere the kernel gives orphans a new one at once, so that an absent parent
 // means that it could not be seen (hidepid, another namespace).
 func (t *table) ownerless(in *instance) Owner {
-	p := t.forest.procs[in.root]
-	switch l := t.forest.lineage[in.root]; {
+	p := t.forest.procs[in.rootNode]
+	switch l := t.forest.lineage[in.rootNode]; {
 	case t.snap.Host.OS == "windows" && (l == missing || l == recycled):
 		return Owner{Kind: OwnerNobody}
 	case p.PPID > 0:

@@ -172,7 +172,7 @@ func (r *Recognised) Plan(rep *Report, c Consent) *Plan {
 		OlderThanSeconds: int64(c.OlderThan.Seconds()), Rules: slices.Clone(c.Rules),
 		Instances: []Doomed{}, Kept: []Kept{}, Problems: append([]string{}, rep.Problems...), nobody: c.Self == 0,
 	}
-	g := newGuard(newTable(r, Options{}), c)
+	g := newGuard(newTable(r), c)
 	all := g.sentences(rep)
 	for _, s := range all {
 		if s.in != nil {
@@ -270,11 +270,11 @@ func (g *guard) sentence(s *given) (Doomed, *Kept) {
 		return Doomed{}, kept
 	}
 	d := Doomed{
-		Server: s.in.name, Role: s.in.role, RootPID: g.rootProc(s.in).PID, Started: g.rootProc(s.in).Started,
+		Server: s.in.name, Role: s.in.role, RootPID: s.in.root().PID, Started: s.in.root().Started,
 		Finding: s.finding.ID, Rule: s.finding.Rule, Confidence: s.finding.Confidence, Title: s.finding.Title,
 		Evidence: slices.Clone(s.finding.Evidence), Outcome: Planned, Processes: []Sentenced{},
 	}
-	if age, ok := g.age(s.in); ok {
+	if age, ok := s.in.age(); ok {
 		d.AgeSeconds = int64(age.Seconds())
 	}
 	g.order(s, &d)

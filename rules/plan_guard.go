@@ -89,7 +89,7 @@ func (g *guard) keepsAbove(in *instance) string {
 		return in.owner.says() + " keeps it"
 	}
 	// Who is kept needs what is below him, and would start it again.
-	for up := g.forest.parent[in.root]; up != none; up = g.forest.parent[up] {
+	for up := g.forest.parent[in.rootNode]; up != none; up = g.forest.parent[up] {
 		if g.maybeJob(up) {
 			return fmt.Sprintf("a service manager may keep pid %d above it and could not be asked", g.proc(up).PID)
 		}
@@ -98,7 +98,7 @@ func (g *guard) keepsAbove(in *instance) string {
 			continue
 		}
 		if reason := g.keepsInstance(over); reason != "" {
-			return fmt.Sprintf("it belongs to %s (pid %d), which is kept: %s", over.in.name, g.mainProc(over.in).PID, reason)
+			return fmt.Sprintf("it belongs to %s (pid %d), which is kept: %s", over.in.name, over.in.main().PID, reason)
 		}
 		break // and that one has looked further up
 	}
@@ -128,7 +128,7 @@ func (g *guard) keepsRole(in *instance) string {
 // unattended tells that nobody sits in front of a client: it is one for running without a person, and
 // it is known that none of its processes has a terminal.
 func (g *guard) unattended(in *instance) bool {
-	return g.headless(in) && !slices.ContainsFunc(in.members, func(m int32) bool { return g.proc(m).TTY != "-" })
+	return in.headless() && !slices.ContainsFunc(in.members, func(m int32) bool { return g.proc(m).TTY != "-" })
 }
 
 // keepsMember says what speaks for one of the processes that an instance cannot do without.
@@ -155,7 +155,7 @@ func (g *guard) keepsMember(s *given) string {
 // talkedTo says who can still talk to a process of an instance at whose own stdin nobody is: two
 // servers may lie below one launcher, each on a wire of its own.
 func (g *guard) talkedTo(in *instance, node int32) string {
-	if w, _ := g.outerWire(in); w <= held || wireOf(g.proc(node)) != held {
+	if w, _ := in.outerWire(); w <= held || wireOf(g.proc(node)) != held {
 		return ""
 	}
 	holders := g.proc(node).Stdin.Holders
@@ -253,7 +253,7 @@ func (g *guard) root() bool { return g.snap.Host.UID != nil && *g.snap.Host.UID 
 // own processes below the first.
 func (g *guard) chain(in *instance, node int32) bool {
 	if in.role == RoleHelper {
-		return node == in.main
+		return node == in.mainNode
 	}
 	rec := g.recs[node]
 	return rec != nil && rec.Role != RoleHelper

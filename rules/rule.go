@@ -22,7 +22,7 @@ type Rule struct {
 	Probe bool `json:"probe,omitempty"`
 
 	// check looks for this leak and returns what it found; nil when Probe.
-	check func(*table) []Finding
+	check func(*judgement) []Finding
 }
 
 // all is in the order of judging. An instance that one rule has explained is not explained again

@@ -37,7 +37,7 @@ const (
 	memoryShare = 0.2
 )
 
-func findRunaways(t *table) []Finding {
+func findRunaways(t *judgement) []Finding {
 	var out []Finding
 	for _, parent := range t.instances {
 		if parent.role != RoleClient && parent.role != RoleGateway {
@@ -46,10 +46,10 @@ func findRunaways(t *table) []Finding {
 		all := t.ownedServers(parent)
 		if parent.role == RoleGateway {
 			// What a gateway has just started may be for requests: see spawn-per-request.
-			all = slices.DeleteFunc(all, func(in *instance) bool { age, ok := t.age(in); return ok && age < sessionIdle })
+			all = slices.DeleteFunc(all, func(in *instance) bool { age, ok := in.age(); return ok && age < sessionIdle })
 		}
 		n := kinds(all)
-		if open, counted := t.inbound(parent); parent.role == RoleGateway && counted {
+		if open, counted := parent.inbound(); parent.role == RoleGateway && counted {
 			for identity := range n {
 				n[identity] -= open // so many are in use
 			}
@@ -77,7 +77,7 @@ func findRunaways(t *table) []Finding {
 	return out
 }
 
-func (t *table) runaway(parent *instance, copies []*instance, most int) Finding {
+func (t *judgement) runaway(parent *instance, copies []*instance, most int) Finding {
 	t.byStart(copies)
 	latest := map[string]*instance{}
 	for _, in := range copies {
@@ -85,14 +85,14 @@ func (t *table) runaway(parent *instance, copies []*instance, most int) Finding 
 	}
 	c := claim{
 		rule: &runawayParent, severity: Warning, confidence: Likely, subjects: []*instance{parent}, mainOnly: true, others: copies, parent: parent,
-		key: fmt.Sprint(t.rootProc(parent).ID()),
+		key: fmt.Sprint(parent.root().ID()),
 	}
 	var bytes int64
 	for _, in := range copies {
-		bytes += t.rss(in)
+		bytes += in.rss()
 		if latest[in.identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			in.verdict, in.because = Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", runawayParent.ID, most, parent.name, t.mainProc(parent).PID)
+			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", runawayParent.ID, most, parent.name, parent.main().PID))
 		}
 	}
 	c.onRequest = t.oldEnough(c.onRequest)
@@ -100,7 +100,7 @@ func (t *table) runaway(parent *instance, copies []*instance, most int) Finding 
 	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
 		c.severity = Error
 	}
-	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, t.mainProc(parent).PID, Count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
+	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, parent.main().PID, Count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
 	c.evidence = append(c.evidence, t.agesOf(copies)...)
 	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
 	if total > 0 && bytes > 0 {

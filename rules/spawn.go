@@ -55,11 +55,11 @@ type mode struct {
 	why        string        // what this is read from
 }
 
-func (t *table) modeOf(gateway *instance) mode {
+func (t *judgement) modeOf(gateway *instance) mode {
 	c := gateway.rec.Command
 	switch gateway.name {
 	case "supergateway":
-		return supergatewayMode(c, t.version(gateway))
+		return supergatewayMode(c, gateway.version())
 	case "docker mcp gateway":
 		if _, kept := c.Flag("--long-lived"); !kept {
 			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "without --long-lived each container is for one call, and should have ended with it"}
@@ -112,7 +112,7 @@ func milliseconds(s string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-func findSpawned(t *table) []Finding {
+func findSpawned(t *judgement) []Finding {
 	var out []Finding
 	for _, gateway := range t.with(RoleGateway) {
 		all := t.ownedServers(gateway)
@@ -135,28 +135,28 @@ func findSpawned(t *table) []Finding {
 }
 
 // ownedServers returns the servers whose owner is that instance and that no rule has explained.
-func (t *table) ownedServers(owner *instance) []*instance {
+func (t *judgement) ownedServers(owner *instance) []*instance {
 	var out []*instance
 	for _, in := range owner.owned {
-		if in.verdict == "" && in.service == nil {
+		if t.decisions[in] == nil && in.service == nil {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *table) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
+func (t *judgement) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
 	m := t.modeOf(gateway)
-	open, counted := t.inbound(gateway)
+	open, counted := gateway.inbound()
 	// One that does not listen itself may be given its connections by another process (a cluster's
 	// worker), or takes no new ones and still answers the old.
-	deputy := counted && !hasPort(t.listen(gateway))
+	deputy := counted && !hasPort(gateway.listen())
 	if m.proved == inFlight && counted && !deputy && open == 0 {
 		m.idle, m.proved = answered, answered // who waits for an answer has a connection
 	}
 	var idle, old []*instance
 	for _, in := range copies {
-		age, ok := t.age(in)
+		age, ok := in.age()
 		if !ok || in == newest || age < m.idle {
 			continue
 		}
@@ -175,10 +175,10 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 		return Finding{}, false
 	}
 	proved := m.proved
-	silence, told := t.silence(gateway)
+	silence, told := gateway.silence()
 	switch {
 	case proved == 0:
-	case t.marked(gateway, "listen"), deputy, open > 0 && !told:
+	case gateway.marked("listen"), deputy, open > 0 && !told:
 		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
 	case open > 0:
 		// Who was started before the oldest request that may still be waiting for its answer does not
@@ -193,7 +193,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	c := claim{
 		rule: &spawnPerRequest, severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
-		key: fmt.Sprint(t.rootProc(gateway).ID(), identity),
+		key: fmt.Sprint(gateway.root().ID(), identity),
 	}
 	spared := 0
 	for _, in := range copies {
@@ -204,7 +204,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	for _, in := range idle {
 		// What the gateway was not told to start may be something else that it has for a child.
-		if age, _ := t.age(in); proved > 0 && age >= proved && t.told(gateway, in) {
+		if age, _ := in.age(); proved > 0 && age >= proved && t.told(gateway, in) {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
@@ -219,14 +219,14 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 	}
 	var bytes int64
 	for _, in := range copies {
-		bytes += t.rss(in)
+		bytes += in.rss()
 	}
 	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, Count(len(copies), "instance"), copies[0].name, Bytes(bytes))
 	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", be(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
 	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
 	switch {
 	case spared == 1 && identity == newest.identity && !slices.Contains(idle, newest):
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", t.mainProc(newest).PID))
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", newest.main().PID))
 	case spared > 0:
 		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are left out: they are new, or may be at work", spared))
 	}
@@ -235,7 +235,7 @@ func (t *table) spawned(gateway *instance, identity string, copies []*instance, 
 }
 
 // told tells that a gateway's command line names what an instance runs.
-func (t *table) told(gateway, in *instance) bool {
+func (t *judgement) told(gateway, in *instance) bool {
 	return slices.ContainsFunc(gateway.rec.Command.GatewayTargets(), func(target string) bool {
 		return sameProgram(ResolveLine(target, t.snap.Host.OS), in.rec.Command)
 	})
@@ -243,20 +243,20 @@ func (t *table) told(gateway, in *instance) bool {
 
 // spread tells that the instances came one after another, and not all at once for a burst of
 // requests that may still be at work.
-func (t *table) spread(ins []*instance, m mode) bool {
+func (t *judgement) spread(ins []*instance, m mode) bool {
 	if m.proved > 0 {
 		return true
 	}
-	return t.rootProc(ins[len(ins)-1]).Started.Sub(t.rootProc(ins[0]).Started) >= time.Minute
+	return ins[len(ins)-1].root().Started.Sub(ins[0].root().Started) >= time.Minute
 }
 
-func (t *table) gatewayTitle(gateway *instance) string {
+func (t *judgement) gatewayTitle(gateway *instance) string {
 	name := gateway.name
-	if v := t.version(gateway); v != "" {
+	if v := gateway.version(); v != "" {
 		name += " " + v
 	}
-	where := fmt.Sprintf("pid %d", t.mainProc(gateway).PID)
-	if port := t.port(gateway); port != "" {
+	where := fmt.Sprintf("pid %d", gateway.main().PID)
+	if port := gateway.port(); port != "" {
 		where += ", port " + port
 	}
 	if gateway.service != nil {
@@ -267,10 +267,10 @@ func (t *table) gatewayTitle(gateway *instance) string {
 	return name + " (" + where + ")"
 }
 
-func (t *table) gatewayFacts(gateway *instance, copies int) []string {
+func (t *judgement) gatewayFacts(gateway *instance, copies int) []string {
 	var out []string
 	c := gateway.rec.Command
-	if gateway.name == "supergateway" && len(c.Args) > 0 && major(t.version(gateway)) < 4 {
+	if gateway.name == "supergateway" && len(c.Args) > 0 && major(gateway.version()) < 4 {
 		var absent []string
 		for _, flag := range []string{"--stateful", "--sessionTimeout"} {
 			if _, ok := c.Flag(flag); !ok {
@@ -281,11 +281,11 @@ func (t *table) gatewayFacts(gateway *instance, copies int) []string {
 			out = append(out, listed(absent, 2)+" "+be(len(absent), "is", "are")+" missing from its command line")
 		}
 	}
-	if n, ok := t.inbound(gateway); ok {
+	if n, ok := gateway.inbound(); ok {
 		line := fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server"))
 		if n > 0 {
 			line += ": so many of them may be at work"
-			if silence, told := t.silence(gateway); told {
+			if silence, told := gateway.silence(); told {
 				line += ", on requests that came " + Age(silence) + " ago or later"
 			}
 		}
@@ -294,42 +294,13 @@ func (t *table) gatewayFacts(gateway *instance, copies int) []string {
 	return out
 }
 
-// port is the port on which a gateway listens: seen, or told by its flags; else "".
-func (t *table) port(gateway *instance) string {
-	for _, l := range t.listen(gateway) {
-		if rest, ok := strings.CutPrefix(l, "tcp:"); ok {
-			_, port, _ := cutLast(rest, ":")
-			return port
-		}
-	}
-	port, _ := gateway.rec.Command.Flag("--port")
-	if _, err := strconv.Atoi(port); err != nil {
-		return ""
-	}
-	return port
-}
-
-// version is the version of the program that an instance runs: that of its installed package when
-// somebody looked, else the one that a launcher was told; "" when neither is known.
-func (t *table) version(in *instance) string {
-	if v := t.mainProc(in).Version; v != "" {
-		return v
-	}
-	for _, m := range in.members {
-		if rec := t.recs[m]; rec != nil && rec.Command.Version != "" && rec.Command.Version[0] >= '0' && rec.Command.Version[0] <= '9' {
-			return rec.Command.Version
-		}
-	}
-	return ""
-}
-
-func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance, named bool) Remedy {
+func (t *judgement) spawnRemedy(gateway *instance, m mode, idle []*instance, named bool) Remedy {
 	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
 	pm2 := gateway.owner.Kind == OwnerService && strings.HasPrefix(gateway.owner.Name, "pm2")
 	switch gateway.name {
 	case "supergateway":
 		r.Summary = "add --stateful --sessionTimeout 60000 to its command line, or update to supergateway 4, which ends each server with its request"
-		if m.idle == sessionIdle && major(t.version(gateway)) >= 4 {
+		if m.idle == sessionIdle && major(gateway.version()) >= 4 {
 			r.Summary = "give it a shorter --sessionTimeout"
 		}
 	case "docker mcp gateway":
@@ -343,8 +314,8 @@ func (t *table) spawnRemedy(gateway *instance, m mode, idle []*instance, named b
 		r.Steps = append(r.Steps, "change args in the app's entry of the ecosystem file of pm2; a plain pm2 restart keeps the old arguments and the old children")
 		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
 	} else {
-		what := fmt.Sprintf("the gateway (pid %d)", t.mainProc(gateway).PID)
-		if t.mainProc(gateway).PID == 1 {
+		what := fmt.Sprintf("the gateway (pid %d)", gateway.main().PID)
+		if gateway.main().PID == 1 {
 			what = "the container, whose PID 1 the gateway is,"
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")

@@ -25,10 +25,10 @@ const (
 // Launchers and their server share one stdin, and a launcher that gives its child a pipe of its
 // own holds that pipe itself; so the outermost process that has a wire decides. Only when that one is
 // dead the others matter: two servers may lie below one launcher, each on a wire of its own.
-func (t *table) wire(in *instance) (w wire, holders []int) {
-	w, holders = t.outerWire(in)
+func (in *instance) wire() (w wire, holders []int) {
+	w, holders = in.outerWire()
 	if w > held {
-		if other := t.heldBelow(in); other != nil {
+		if other := in.heldBelow(); other != nil {
 			return held, other.Holders
 		}
 	}
@@ -36,14 +36,14 @@ func (t *table) wire(in *instance) (w wire, holders []int) {
 }
 
 // outerWire is what is known of the stdin of the outermost process that has a wire.
-func (t *table) outerWire(in *instance) (w wire, holders []int) {
+func (in *instance) outerWire() (w wire, holders []int) {
 	for _, m := range in.members {
-		p, rec := t.forest.procs[m], t.recs[m]
+		p, rec := in.table.forest.procs[m], in.table.recs[m]
 		if rec == nil || rec.Role == RoleHelper && in.role != RoleHelper {
 			continue
 		}
 		seen := wireOf(p)
-		if seen == unseen && t.looked {
+		if seen == unseen && in.table.looked {
 			seen = refused // others were looked at, and this one could not be
 		}
 		if seen == pending && in.role == RoleGateway {
@@ -59,15 +59,15 @@ func (t *table) outerWire(in *instance) (w wire, holders []int) {
 
 // heldBelow returns the stdin of a server in an instance that somebody outside of the instance may
 // hold; nil for none.
-func (t *table) heldBelow(in *instance) *scan.Stdin {
+func (in *instance) heldBelow() *scan.Stdin {
 	for _, m := range in.members {
-		p := t.forest.procs[m]
-		if t.recs[m].role() != RoleServer || wireOf(p) != held {
+		p := in.table.forest.procs[m]
+		if in.table.recs[m].role() != RoleServer || wireOf(p) != held {
 			continue
 		}
 		if p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, func(pid int) bool {
-			at := t.forest.at(pid)
-			return at == none || t.of[at] != in
+			at := in.table.forest.at(pid)
+			return at == none || in.table.of[at] != in
 		}) {
 			return p.Stdin
 		}

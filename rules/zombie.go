@@ -26,7 +26,7 @@ func init() { zombie.check = findZombies }
 // in a moment, two at once seldom are.
 const manyZombies = 2
 
-func findZombies(t *table) []Finding {
+func findZombies(t *judgement) []Finding {
 	below := map[*instance][]int32{}
 	for i, p := range t.forest.procs {
 		if p.State != "Z" || t.forest.parent[i] == none {
@@ -49,15 +49,15 @@ func findZombies(t *table) []Finding {
 	return out
 }
 
-func (t *table) zombies(parent *instance, dead []int32) Finding {
+func (t *judgement) zombies(parent *instance, dead []int32) Finding {
 	pid := t.proc(t.forest.parent[dead[0]]).PID
 	var subjects []*instance
 	for _, node := range dead {
-		subjects = append(subjects, &instance{root: node, main: node, members: []int32{node}, verdict: Unknown})
+		subjects = append(subjects, &instance{table: t.table, rootNode: node, mainNode: node, members: []int32{node}})
 	}
 	c := claim{
 		rule: &zombie, severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
-		key:      fmt.Sprint(t.rootProc(parent).ID()),
+		key:      fmt.Sprint(parent.root().ID()),
 		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, Count(len(dead), "ended child process")),
 		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
 		remedy: Remedy{
