@@ -28,7 +28,7 @@ func configuration() *rules.Configuration {
 		process(90, 70, 40<<20, "python", "server.py"),
 	}})
 	claude, cursor, project := "/home/me/.claude.json", "/home/me/.cursor/mcp.json", "/home/me/src/app/.mcp.json"
-	seen.Configure(config.Found{
+	configured := rules.Configure(seen, config.Found{
 		Home: "/home/me",
 		Servers: []config.Server{
 			{Client: "Claude Code", Name: "linear", File: claude, Transport: config.SSE, URL: "https://mcp.linear.app/sse"},
@@ -48,7 +48,7 @@ func configuration() *rules.Configuration {
 			{Client: "Claude Code", Path: project, Project: "/home/me/src/app", State: config.Present, Servers: 1},
 		},
 	}, nil)
-	c := seen.Configuration()
+	c := configured.Configuration()
 	c.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return c
 }
@@ -99,13 +99,13 @@ func TestConfigGolden(t *testing.T) {
 }
 
 func TestConfigEmpty(t *testing.T) {
-	seen := rules.Recognise(&scan.Snapshot{})
+	configured := rules.Configure(rules.Recognise(&scan.Snapshot{}), config.Found{}, nil)
 	var b bytes.Buffer
-	if err := ConfigText(&b, seen.Configuration(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every place that was looked at.\n" {
+	if err := ConfigText(&b, configured.Configuration(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every place that was looked at.\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
 	b.Reset()
-	if err := ConfigJSON(&b, seen.Configuration()); err != nil || strings.Contains(b.String(), "null") {
+	if err := ConfigJSON(&b, configured.Configuration()); err != nil || strings.Contains(b.String(), "null") {
 		t.Errorf("%v, %s", err, b.String())
 	}
 }
@@ -179,12 +179,12 @@ func TestConfigSecrets(t *testing.T) {
 		one, other := s, s
 		one.Client, other.Client = "Claude Code", "Cursor"
 		seen := rules.Recognise(&scan.Snapshot{Host: scan.Host{OS: "linux"}})
-		seen.Configure(config.Found{Servers: []config.Server{one, other}}, nil)
+		configured := rules.Configure(seen, config.Found{Servers: []config.Server{one, other}}, nil)
 		var text, asJSON bytes.Buffer
-		if err := ConfigText(&text, seen.Configuration(), Options{Verbose: true}); err != nil {
+		if err := ConfigText(&text, configured.Configuration(), Options{Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := ConfigJSON(&asJSON, seen.Configuration()); err != nil {
+		if err := ConfigJSON(&asJSON, configured.Configuration()); err != nil {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), asJSON.String()} {
@@ -232,12 +232,12 @@ func TestConfigHostile(t *testing.T) {
 			config.Server{Client: client, Name: evil, File: evil, Project: evil, CWD: evil, Transport: config.Stdio, Command: "npx", Args: []string{"-y", "x-mcp", evil}},
 			config.Server{Client: client, Name: evil, File: evil, Transport: config.SSE, URL: "https://example.com/" + evil + "/sse"})
 	}
-	seen.Configure(config.Found{Servers: servers, Places: []config.Place{{Client: evil, Path: evil, State: config.Broken, Reason: evil}}}, nil)
+	configured := rules.Configure(seen, config.Found{Servers: servers, Places: []config.Place{{Client: evil, Path: evil, State: config.Broken, Reason: evil}}}, nil)
 	var text, asJSON bytes.Buffer
-	if err := ConfigText(&text, seen.Configuration(), Options{Verbose: true, Width: 100}); err != nil {
+	if err := ConfigText(&text, configured.Configuration(), Options{Verbose: true, Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ConfigJSON(&asJSON, seen.Configuration()); err != nil {
+	if err := ConfigJSON(&asJSON, configured.Configuration()); err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), asJSON.String()} {

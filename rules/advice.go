@@ -50,8 +50,8 @@ type advised struct {
 }
 
 // advise goes through what is configured and not disabled. The most dangerous comes first.
-func (t *table) advise(running [][]*instance) []Advice {
-	groups := t.advisable(running)
+func (c *Configured) advise(running [][]*instance) []Advice {
+	groups := c.advisable(running)
 	gateway := Advice{
 		Topic: "gateway", Title: "supergateway keeps servers that nobody uses",
 		Why:    "before version 4 it starts a server for each request and never ends it; with --stateful it keeps one for each session, and without --sessionTimeout for ever",
@@ -72,15 +72,15 @@ func (t *table) advise(running [][]*instance) []Advice {
 		if clients := g.clients(); len(clients) > 1 {
 			shared.add(g, adviseShared(g))
 		}
-		wrapper.add(g, t.adviseWrapper(g))
+		wrapper.add(g, adviseWrapper(g))
 	}
 	sse := Advice{
 		Topic: "sse", Title: "servers are reached over SSE",
 		Why:    "this transport is deprecated: its sessions die when the server is deployed anew, and clients wait for them; Streamable HTTP has replaced it",
 		Remedy: "configure the URL for Streamable HTTP where there is one; many servers answer at both",
 	}
-	for i := range t.configured.found.Servers {
-		if s := &t.configured.found.Servers[i]; !s.Disabled {
+	for i := range c.found.Servers {
+		if s := &c.found.Servers[i]; !s.Disabled {
 			sse.add(advised{servers: []*config.Server{s}}, adviseSSE(s))
 		}
 	}
@@ -107,12 +107,12 @@ func (a *Advice) add(g advised, item *AdviceItem) {
 }
 
 // advisable groups the entries that are started and in use by what they start, in their order.
-func (t *table) advisable(running [][]*instance) []advised {
+func (c *Configured) advisable(running [][]*instance) []advised {
 	var out []advised
 	at := map[string]int{}
-	for i := range t.configured.entries {
-		e := &t.configured.entries[i]
-		s := &t.configured.found.Servers[e.index]
+	for i := range c.entries {
+		e := &c.entries[i]
+		s := &c.found.Servers[e.index]
 		if s.Disabled {
 			continue
 		}
@@ -223,12 +223,12 @@ var installers = map[string]string{
 
 // adviseWrapper says how a server is started directly. Launchers that become what they start (env,
 // nohup, exec) or that a container needs are no wrappers.
-func (t *table) adviseWrapper(g advised) *AdviceItem {
+func adviseWrapper(g advised) *AdviceItem {
 	c := g.entry.command
 	for _, launcher := range c.Launchers {
 		switch {
 		case installers[launcher] != "":
-			return t.adviseInstall(g, launcher)
+			return adviseInstall(g, launcher)
 		case launcher == "uv run":
 			return adviseVenv(g)
 		case shell(launcher):
@@ -243,7 +243,7 @@ func (t *table) adviseWrapper(g advised) *AdviceItem {
 	return nil
 }
 
-func (t *table) adviseInstall(g advised, launcher string) *AdviceItem {
+func adviseInstall(g advised, launcher string) *AdviceItem {
 	c := g.entry.command
 	if strings.Contains(c.Program, "$") {
 		return nil
@@ -259,7 +259,7 @@ func (t *table) adviseInstall(g advised, launcher string) *AdviceItem {
 		install += map[bool]string{true: "@", false: "=="}[strings.HasPrefix(installers[launcher], "npm")] + c.Version
 	}
 	item := &AdviceItem{Commands: []string{installers[launcher] + quoteLine([]string{install})}}
-	switch command := t.binaryOf(g); {
+	switch command := binaryOf(g); {
 	case !strings.HasPrefix(installers[launcher], "npm"):
 		item.Entry = &Entry{Command: c.Program, Args: c.Args}
 	case command != "":
@@ -270,7 +270,7 @@ func (t *table) adviseInstall(g advised, launcher string) *AdviceItem {
 
 // binaryOf finds the command that a package of npm brings, which may have another name: a running
 // copy tells.
-func (t *table) binaryOf(g advised) string {
+func binaryOf(g advised) string {
 	for _, in := range g.running {
 		if _, name, ok := strings.Cut(cleanPath(in.rec.Command.Path), "/node_modules/.bin/"); ok {
 			return name

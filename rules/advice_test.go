@@ -17,9 +17,9 @@ func advised(t *testing.T, s *scan.Snapshot, servers ...config.Server) string {
 		s = configuredTable("linux", configuredProc{1, 0, "init", ""})
 	}
 	seen := rules.Recognise(s)
-	seen.Configure(config.Found{Home: "/home/me", Servers: servers}, nil)
+	configured := rules.Configure(seen, config.Found{Home: "/home/me", Servers: servers}, nil)
 	var out []string
-	for _, a := range seen.Configuration().Advice {
+	for _, a := range configured.Configuration().Advice {
 		if a.Severity != rules.Info || a.Title == "" || a.Why == "" || a.Remedy == "" {
 			t.Errorf("incomplete advice %+v", a)
 		}
@@ -146,7 +146,7 @@ func TestInstances(t *testing.T) {
 		configuredProc{23, 1, "notes-server|a", ""}, configuredProc{24, 1, "notes-server|b", ""}, configuredProc{30, 1, "npm exec supergateway --stdio notes-server --port 8000", ""})
 	s.Processes[len(s.Processes)-1].Listen = []string{"tcp:127.0.0.1:8000"}
 	seen := rules.Recognise(s)
-	seen.Configure(config.Found{Servers: []config.Server{
+	configured := rules.Configure(seen, config.Found{Servers: []config.Server{
 		{Client: "Claude Code", Name: "notes", Transport: config.Stdio, Command: "notes-server", Args: []string{"a"}},
 		{Client: "Codex", Name: "notes", Transport: config.Stdio, Command: "notes-server", Args: []string{"a"}},
 		{Client: "Cursor", Name: "unused", Transport: config.Stdio, Command: "notes-server", Args: []string{"c"}},
@@ -154,7 +154,7 @@ func TestInstances(t *testing.T) {
 		{Client: "Cursor", Name: "elsewhere", Transport: config.HTTP, URL: "http://example.com:8000/mcp"},
 	}}, nil)
 	var got []string
-	for _, c := range seen.Configuration().Servers {
+	for _, c := range configured.Configuration().Servers {
 		got = append(got, fmt.Sprint(c.Client, " ", c.Name, " ", c.Instances, " ", c.PIDs))
 	}
 	// The one without a client may be of either.

@@ -15,8 +15,9 @@ import (
 // byConfigured is how such a process was recognised.
 const byConfigured = "configured"
 
-// configured is what the configuration files say about a process table.
-type configured struct {
+// Configured is what the configuration files say about a process table.
+type Configured struct {
+	*Recognised
 	found   config.Found
 	entries []entry
 	by      map[key][]int // indexes into entries, ascending
@@ -87,14 +88,13 @@ func (r *Recognised) foreign(p *scan.Process) bool {
 // tells about others. It is to be asked after the closer look at what was recognised without. The
 // few processes that nobody had a reason to look at before are given to look, which may be nil:
 // where a process was started can decide whether it is the one that is configured.
-func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
+func Configure(r *Recognised, found config.Found, look func(pids []int)) *Configured {
 	if look == nil {
 		look = func([]int) {}
 	}
-	c := &configured{found: found, entries: compileEntries(found, r.snap.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}, named: map[int32]bool{}}
-	r.configured = c
+	c := &Configured{Recognised: r, found: found, entries: compileEntries(found, r.snap.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}, named: map[int32]bool{}}
 	if len(c.entries) == 0 {
-		return
+		return c
 	}
 	for i := range c.entries {
 		for _, k := range c.entries[i].keys() {
@@ -116,24 +116,25 @@ func (r *Recognised) Configure(found config.Found, look func(pids []int)) {
 	}
 	var pids []int
 	for i, p := range r.forest.procs {
-		if r.recs[i] == nil && len(r.matching(int32(i), true)) > 0 {
+		if r.recs[i] == nil && len(c.matching(int32(i), true)) > 0 {
 			c.candidates[int32(i)] = true
 			pids = append(pids, p.PID)
 		}
 	}
 	lookNew(pids)
-	r.forest.walk(r.configure)
+	r.forest.walk(c.configure)
 	r.promoteOwners()
 	r.followDescent()
 	lookNew(r.Look())
+	return c
 }
 
 // configure decides on one process whose parent has been decided on already.
-func (r *Recognised) configure(node int32) {
-	c, rec := r.configured, r.recs[node]
+func (c *Configured) configure(node int32) {
+	rec := c.recs[node]
 	var matches []match
 	if rec != nil || c.candidates[node] {
-		matches = r.matching(node, false)
+		matches = c.matching(node, false)
 	}
 	if len(matches) > 0 {
 		indexes := make([]int, len(matches))
@@ -142,31 +143,31 @@ func (r *Recognised) configure(node int32) {
 		}
 		c.matches[node] = indexes
 		if mayBeNamed(rec) {
-			best := r.ofOwner(node, matches)
-			r.call(node, c.found.Servers[best.index].Name, best.sure)
+			best := c.ofOwner(node, matches)
+			c.call(node, c.found.Servers[best.index].Name, best.sure)
 		}
 		return
 	}
 	// What a configured launcher started is what is configured, under whatever name.
-	up := r.forest.parent[node]
-	if up == none || !c.named[up] || r.recs[up].role() != RoleLauncher || !mayBeNamed(rec) {
+	up := c.forest.parent[node]
+	if up == none || !c.named[up] || c.recs[up].role() != RoleLauncher || !mayBeNamed(rec) {
 		return
 	}
 	var sure Confidence
-	if r.recs[up].By == byConfigured {
-		sure = r.recs[up].Confidence
+	if c.recs[up].By == byConfigured {
+		sure = c.recs[up].Confidence
 	}
-	if resolved := r.resolved(node); (rec != nil || sure != "") && resolved.Command.Program != "" && r.forest.procs[node].State != "Z" {
-		r.call(node, r.recs[up].Name, sure)
+	if resolved := c.resolved(node); (rec != nil || sure != "") && resolved.Command.Program != "" && c.forest.procs[node].State != "Z" {
+		c.call(node, c.recs[up].Name, sure)
 	}
 }
 
 // resolved is what is known of a process without its configuration.
-func (r *Recognised) resolved(node int32) Recognition {
-	if r.recs[node] != nil {
-		return *r.recs[node]
+func (c *Configured) resolved(node int32) Recognition {
+	if c.recs[node] != nil {
+		return *c.recs[node]
 	}
-	return classify(r.forest.procs[node], r.snap.Host.OS)
+	return classify(c.forest.procs[node], c.snap.Host.OS)
 }
 
 // mayBeNamed tells that a process may be called what a user calls its server. Gateways keep their
@@ -177,11 +178,11 @@ func mayBeNamed(rec *Recognition) bool {
 
 // call gives a process the name of a configured server, and makes a server, or its launcher, of it
 // when that is sure to any degree, and surer than what is known of it.
-func (r *Recognised) call(node int32, name string, sure Confidence) {
-	rec := r.resolved(node)
+func (c *Configured) call(node int32, name string, sure Confidence) {
+	rec := c.resolved(node)
 	rec.Name = name
-	r.configured.named[node] = true
-	r.recs[node] = &rec
+	c.named[node] = true
+	c.recs[node] = &rec
 	if sure == "" || certainty[sure] < certainty[rec.Confidence] {
 		return // what is known without is surer
 	}
@@ -206,21 +207,21 @@ type match struct {
 
 // matching returns the entries that a process was started by: the most exact, and all that are alike.
 // Early asks before the closer look, when the folder that it was started in is not known yet.
-func (r *Recognised) matching(node int32, early bool) []match {
-	s, ok := r.subject(node)
+func (c *Configured) matching(node int32, early bool) []match {
+	s, ok := c.subject(node)
 	if !ok {
 		return nil
 	}
 	s.early = early
 	var best []match
-	for _, i := range r.configured.about(&s) {
-		e := &r.configured.entries[i]
+	for _, i := range c.about(&s) {
+		e := &c.entries[i]
 		words, exact := e.started(&s)
 		if words == 0 {
 			continue
 		}
 		sure, ok := e.recognises(&s, exact)
-		if sure == Certain && s.client == nil && s.shellLine() && !r.holds(node, e) {
+		if sure == Certain && s.client == nil && s.shellLine() && !c.holds(node, e) {
 			sure, ok = "", s.rec != nil
 		}
 		if ok {
@@ -240,15 +241,15 @@ func (r *Recognised) matching(node int32, early bool) []match {
 }
 
 // subject makes a process ready to be compared; false when no entry can have started it.
-func (r *Recognised) subject(node int32) (s subject, ok bool) {
-	p, x := r.forest.procs[node], loadIndex()
-	l := lineOf(p, r.snap.Host.OS)
+func (c *Configured) subject(node int32) (s subject, ok bool) {
+	p, x := c.forest.procs[node], loadIndex()
+	l := lineOf(p, c.snap.Host.OS)
 	if len(l.words) == 0 {
 		return s, false
 	}
-	s = subject{p: p, rec: r.recs[node], windows: r.snap.Host.OS == "windows"}
+	s = subject{p: p, rec: c.recs[node], windows: c.snap.Host.OS == "windows"}
 	s.setWords(l.words)
-	if x.lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.launchers[s.name] == nil && r.configured.by[key{byName, s.name}] == nil {
+	if x.lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.launchers[s.name] == nil && c.by[key{byName, s.name}] == nil {
 		return s, false // the greater part of any table
 	}
 	if s.rec != nil {
@@ -260,7 +261,7 @@ func (r *Recognised) subject(node int32) (s subject, ok bool) {
 	if dir := s.command.directory(s.words); dir != "" {
 		s.folder = absolute(dir, s.folder)
 	}
-	r.setOrigin(&s, node)
+	c.setOrigin(&s, node)
 	return s, true
 }
 
@@ -268,37 +269,37 @@ var certainty = map[Confidence]int{Certain: 3, Likely: 2, Possible: 1}
 
 // setOrigin finds who started a process. A program that is called a client only for what it started
 // is none here: it may be anything.
-func (r *Recognised) setOrigin(s *subject, node int32) {
-	up := r.forest.parent[node]
-	for up != none && r.recs[up].role() == RoleLauncher {
-		up = r.forest.parent[up]
+func (c *Configured) setOrigin(s *subject, node int32) {
+	up := c.forest.parent[node]
+	for up != none && c.recs[up].role() == RoleLauncher {
+		up = c.forest.parent[up]
 	}
 	if up != none {
-		if rec := r.recs[up]; (rec.role() == RoleClient || rec.role() == RoleGateway) && rec.By != byRelation {
-			s.client, s.clientCWD = rec, r.forest.procs[up].CWD
+		if rec := c.recs[up]; (rec.role() == RoleClient || rec.role() == RoleGateway) && rec.By != byRelation {
+			s.client, s.clientCWD = rec, c.forest.procs[up].CWD
 			return
 		}
 	}
-	s.left = r.left(node)
-	for ; up != none && !s.job; up = r.forest.parent[up] {
-		s.job = otherStarter(r.forest.procs[up])
+	s.left = c.left(node)
+	for ; up != none && !s.job; up = c.forest.parent[up] {
+		s.job = otherStarter(c.forest.procs[up])
 	}
 }
 
 // left tells that whoever started a process is gone.
-func (r *Recognised) left(node int32) bool {
-	if up := r.forest.parent[node]; up != none {
-		return r.adopter(up)
+func (c *Configured) left(node int32) bool {
+	if up := c.forest.parent[node]; up != none {
+		return c.adopter(up)
 	}
-	l := r.forest.lineage[node]
-	return r.snap.Host.OS == "windows" && (l == missing || l == recycled)
+	l := c.forest.lineage[node]
+	return c.snap.Host.OS == "windows" && (l == missing || l == recycled)
 }
 
 // holds tells that an entry started a process below a shell too: what its line says is no sign, what
 // came of it is.
-func (r *Recognised) holds(node int32, e *entry) bool {
-	return slices.ContainsFunc(r.forest.children[node], func(child int32) bool {
-		s, ok := r.subject(child)
+func (c *Configured) holds(node int32, e *entry) bool {
+	return slices.ContainsFunc(c.forest.children[node], func(child int32) bool {
+		s, ok := c.subject(child)
 		if !ok || s.shellLine() {
 			return false
 		}
@@ -309,7 +310,7 @@ func (r *Recognised) holds(node int32, e *entry) bool {
 }
 
 // about returns the entries that may have to do with a process, ascending.
-func (c *configured) about(s *subject) []int {
+func (c *Configured) about(s *subject) []int {
 	var out []int
 	for _, k := range s.keys() {
 		out = append(out, c.by[k]...)
@@ -319,13 +320,13 @@ func (c *configured) about(s *subject) []int {
 }
 
 // ofOwner chooses among equal entries the one of the client that the process is below.
-func (r *Recognised) ofOwner(node int32, matches []match) match {
-	for up := r.forest.parent[node]; up != none; up = r.forest.parent[up] {
-		if role := r.recs[up].role(); role != RoleClient && role != RoleGateway {
+func (c *Configured) ofOwner(node int32, matches []match) match {
+	for up := c.forest.parent[node]; up != none; up = c.forest.parent[up] {
+		if role := c.recs[up].role(); role != RoleClient && role != RoleGateway {
 			continue
 		}
 		for _, m := range matches {
-			if r.configured.found.Servers[m.index].Client == r.recs[up].Name {
+			if c.found.Servers[m.index].Client == c.recs[up].Name {
 				return m
 			}
 		}

@@ -22,7 +22,7 @@ func BenchmarkConfigure(b *testing.B) {
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				seen.Configure(found, nil)
+				rules.Configure(seen, found, nil)
 			}
 		})
 	}

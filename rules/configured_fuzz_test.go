@@ -23,8 +23,8 @@ func FuzzConfigure(f *testing.F) {
 		words := strings.Split(entry, "|")
 		seen := rules.Recognise(configuredTable(os, configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", ""}, configuredProc{20, 10, process, folder}))
 		found := config.Found{Home: "/home/me", Servers: []config.Server{{Client: "Cursor", Name: "mine", File: "/f.json", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: cwd}}}
-		seen.Configure(found, nil)
-		c := seen.Configuration()
+		configured := rules.Configure(seen, found, nil)
+		c := configured.Configuration()
 		for _, srv := range seen.Judge(rules.Options{}).Servers {
 			if srv.Server == "mine" && !slices.Equal(c.Servers[0].PIDs, []int{srv.RootPID}) {
 				t.Errorf("%q is called by its name, but its configuration says %v", process, c.Servers[0].PIDs)

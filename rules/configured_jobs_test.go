@@ -53,7 +53,7 @@ func TestPlantedProject(t *testing.T) {
 				}
 				procs := append([]configuredProc{{1, 0, "init", ""}, {10, 1, "claude", clone}}, above...)
 				seen := rules.Recognise(configuredTable("linux", append(procs, configuredProc{20, up, job, folder})...))
-				seen.Configure(config.Found{Home: "/home/me", Servers: []config.Server{planted}}, nil)
+				rules.Configure(seen, config.Found{Home: "/home/me", Servers: []config.Server{planted}}, nil)
 				got := mine(seen)
 				// What the project has in its own folder, left behind there, may be its server.
 				own := folder == clone && name == "init" && slices.Contains([]string{"python|manage.py|runworker", "uv|run|worker.py", "php|artisan|queue:work"}, job)
@@ -102,7 +102,7 @@ func TestProjectServers(t *testing.T) {
 	} {
 		seen := rules.Recognise(configuredTable("linux", c.procs...))
 		for range 2 { // the second time says the same
-			seen.Configure(config.Found{Home: "/home/me", Servers: []config.Server{c.entry}}, nil)
+			rules.Configure(seen, config.Found{Home: "/home/me", Servers: []config.Server{c.entry}}, nil)
 			if got := mine(seen); got != c.want {
 				t.Errorf("%s: recognised %q, want %q", c.name, got, c.want)
 			}
@@ -112,7 +112,7 @@ func TestProjectServers(t *testing.T) {
 		e := entry("python", "server.py")
 		e.Project, e.File = wide, strings.TrimRight(wide, "/")+"/.mcp.json"
 		seen := rules.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{20, 1, "python|server.py", wide}))
-		seen.Configure(config.Found{Home: "/home/me", Servers: []config.Server{e}}, nil)
+		rules.Configure(seen, config.Found{Home: "/home/me", Servers: []config.Server{e}}, nil)
 		if got := mine(seen); got != "" {
 			t.Errorf("in %s: recognised %q", wide, got)
 		}
@@ -220,7 +220,7 @@ func TestHonestFile(t *testing.T) {
 		}
 		words := strings.Split(c.entry, "|")
 		seen := rules.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, parent, ""}, configuredProc{20, 10, job, c.folder}))
-		seen.Configure(config.Found{Home: "/home/me", Servers: []config.Server{{
+		rules.Configure(seen, config.Found{Home: "/home/me", Servers: []config.Server{{
 			Client: "Cursor", Name: "mine", File: "/home/me/.cursor/mcp.json", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: c.cwd,
 		}}}, nil)
 		if got := mine(seen); (got != "") != c.want || c.want && got != "certain, by configured" {
@@ -238,7 +238,7 @@ func TestConfiguredShell(t *testing.T) {
 	} {
 		words := strings.Split(c.entry, "|")
 		seen := rules.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{20, 1, c.line, ""}, configuredProc{21, 20, c.below, ""}))
-		seen.Configure(config.Found{Servers: []config.Server{{Client: "Cursor", Name: "mine", Transport: config.Stdio, Command: words[0], Args: words[1:]}}}, nil)
+		rules.Configure(seen, config.Found{Servers: []config.Server{{Client: "Cursor", Name: "mine", Transport: config.Stdio, Command: words[0], Args: words[1:]}}}, nil)
 		if servers := seen.Judge(rules.Options{}).Servers; len(servers) != 1 || !slices.Equal(servers[0].PIDs, []int{20, 21}) || mine(seen) != "certain, by configured" {
 			t.Errorf("%s: %+v", c.entry, servers)
 		}
@@ -250,7 +250,7 @@ func TestNamedFile(t *testing.T) {
 	named := config.Server{Client: "Claude Code", Name: "mine", File: "/tmp/mcp.json", Named: true, Transport: config.Stdio, Command: "node", Args: []string{"/opt/worker.js"}}
 	for parent, want := range map[string]string{"claude": "certain, by configured", "-zsh": "", "init": "", "codex": ""} {
 		seen := rules.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, parent, ""}, configuredProc{20, 10, "node|/opt/worker.js", ""}))
-		seen.Configure(config.Found{Servers: []config.Server{named}}, nil)
+		rules.Configure(seen, config.Found{Servers: []config.Server{named}}, nil)
 		if got := mine(seen); got != want {
 			t.Errorf("below %s: recognised %q, want %q", parent, got, want)
 		}
@@ -263,7 +263,7 @@ func TestConfiguredWire(t *testing.T) {
 		for _, parent := range []string{"claude", "init", "-zsh"} {
 			s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, parent, ""}, configuredProc{20, 10, "node|/opt/notes/x.js", ""})
 			seen := rules.Recognise(s)
-			seen.Configure(config.Found{Servers: []config.Server{{Client: "Claude Code", Name: "mine", Transport: config.Stdio, Command: "node", Args: []string{"/opt/notes/x.js"}}}}, func(pids []int) {
+			rules.Configure(seen, config.Found{Servers: []config.Server{{Client: "Claude Code", Name: "mine", Transport: config.Stdio, Command: "node", Args: []string{"/opt/notes/x.js"}}}}, func(pids []int) {
 				if slices.Contains(pids, 20) {
 					s.Processes[2].Stdin = &scan.Stdin{Type: stdin}
 				}

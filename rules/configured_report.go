@@ -60,53 +60,49 @@ type ConfiguredServer struct {
 	RSSBytes  int64 `json:"rss_bytes"`
 }
 
-// Configuration reports what [Recognised.Configure] was told, and how much of it runs. Empty lists
-// without it.
-func (r *Recognised) Configuration() *Configuration {
+// Configuration reports what is configured, and how much of it runs.
+func (c *Configured) Configuration() *Configuration {
 	out := &Configuration{
-		Schema: ConfigurationSchema, Kind: ConfigurationKind, Taken: r.snap.Taken,
+		Schema: ConfigurationSchema, Kind: ConfigurationKind, Taken: c.snap.Taken,
 		Servers: []ConfiguredServer{}, Advice: []Advice{}, Places: []config.Place{}, Problems: []string{},
 	}
-	if r.configured == nil {
-		return out
-	}
-	found := r.configured.found
+	found := c.found
 	out.Places = append(out.Places, found.Places...)
 	out.Problems = append(out.Problems, found.Problems()...)
 	running := make([][]*instance, len(found.Servers))
-	t := newTable(r)
+	t := newTable(c.Recognised)
 	for _, in := range t.instances {
-		for _, i := range t.entriesOf(in) {
+		for _, i := range c.entriesOf(in) {
 			running[i] = append(running[i], in)
 		}
 	}
 	for i, s := range found.Servers {
-		c := ConfiguredServer{
+		row := ConfiguredServer{
 			Client: s.Client, Name: s.Name, File: s.File, Project: s.Project, Transport: s.Transport,
 			Command: s.Command, Args: s.Args, CWD: s.CWD, URL: s.URL, Disabled: s.Disabled, Instances: len(running[i]), PIDs: []int{},
 		}
 		for _, in := range running[i] {
-			c.PIDs = append(c.PIDs, in.root().PID)
-			c.RSSBytes += in.rss()
+			row.PIDs = append(row.PIDs, in.root().PID)
+			row.RSSBytes += in.rss()
 		}
-		slices.Sort(c.PIDs)
-		out.Servers = append(out.Servers, c)
+		slices.Sort(row.PIDs)
+		out.Servers = append(out.Servers, row)
 	}
-	out.Advice = append(out.Advice, t.advise(running)...)
+	out.Advice = append(out.Advice, c.advise(running)...)
 	return out
 }
 
 // entriesOf returns the entries that an instance is one of, as indexes into found.Servers: those
 // that started it, without those of other clients when its own is among them; and the URLs that it
 // answers.
-func (t *table) entriesOf(in *instance) []int {
+func (c *Configured) entriesOf(in *instance) []int {
 	var all []int
 	for _, m := range in.members {
-		if all = t.configured.matches[m]; len(all) > 0 {
+		if all = c.matches[m]; len(all) > 0 {
 			break // the topmost process is the one that the client started
 		}
 	}
-	servers := t.configured.found.Servers
+	servers := c.found.Servers
 	if in.above != nil {
 		own := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return servers[i].Client != in.above.name })
 		if len(own) > 0 {

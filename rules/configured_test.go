@@ -131,7 +131,7 @@ func TestConfiguredCommands(t *testing.T) {
 			s := configuredTable(os, configuredProc{1, 0, "init", ""}, configuredProc{10, 1, parent, ""}, configuredProc{20, 10, c.process, c.folder})
 			words := strings.Split(c.entry, "|")
 			seen := rules.Recognise(s)
-			seen.Configure(config.Found{Home: "/home/me", Servers: []config.Server{{
+			rules.Configure(seen, config.Found{Home: "/home/me", Servers: []config.Server{{
 				Client: "Cursor", Name: "my notes", File: "/etc/clients/mcp.json", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: c.cwd, Project: c.project,
 			}}}, nil)
 			got := ""
@@ -158,7 +158,7 @@ func TestConfiguredChain(t *testing.T) {
 	)
 	seen := rules.Recognise(s)
 	var looked [][]int
-	seen.Configure(config.Found{Servers: []config.Server{
+	rules.Configure(seen, config.Found{Servers: []config.Server{
 		{Client: "Cursor", Name: "theirs", Command: "npx", Args: []string{"-y", "@acme/desk", "a"}},
 		{Client: "Claude Code", Name: "desk", Command: "npx", Args: []string{"-y", "@acme/desk", "a"}},
 		{Client: "Claude Code", Name: "app", File: "/home/me/.claude.json", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"},
@@ -198,7 +198,7 @@ func TestConfiguredGateway(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", ""},
 		configuredProc{20, 10, "npm exec supergateway --stdio notes-server --port 8000", ""}, configuredProc{21, 20, "node|/home/me/.npm/_npx/0f/node_modules/.bin/supergateway|--stdio|notes-server|--port|8000", ""})
 	seen := rules.Recognise(s)
-	seen.Configure(config.Found{Servers: []config.Server{
+	configured := rules.Configure(seen, config.Found{Servers: []config.Server{
 		{Client: "Claude Code", Name: "remote", Command: "npx", Args: []string{"-y", "supergateway", "--stdio", "notes-server", "--port", "8000"}},
 		{Client: "Cursor", Name: "me", Command: "claude"},
 	}}, nil)
@@ -206,7 +206,7 @@ func TestConfiguredGateway(t *testing.T) {
 	if len(r.Servers) != 0 || len(r.Gateways) != 1 || r.Gateways[0].Name != "supergateway" || len(r.Clients) != 1 {
 		t.Errorf("servers %v, gateways %v, clients %v", r.Servers, r.Gateways, r.Clients)
 	}
-	if got := seen.Configuration().Servers; got[0].Instances != 1 || got[0].PIDs[0] != 20 || got[1].Instances != 0 {
+	if got := configured.Configuration().Servers; got[0].Instances != 1 || got[0].PIDs[0] != 20 || got[1].Instances != 0 {
 		t.Errorf("configuration %+v", got)
 	}
 }
@@ -233,7 +233,7 @@ func TestConfiguredTwice(t *testing.T) {
 	found := config.Found{Servers: []config.Server{{Client: "Claude Code", Name: "app", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"}}}
 	seen := rules.Recognise(s)
 	for range 3 {
-		seen.Configure(found, nil)
+		rules.Configure(seen, found, nil)
 		if r := seen.Judge(rules.Options{}); len(r.Servers) != 1 || r.Servers[0].Server != "app" {
 			t.Fatalf("servers %+v", r.Servers)
 		}
@@ -286,7 +286,7 @@ func TestConfiguredCases(t *testing.T) {
 				}
 			}
 			seen := rules.Recognise(&c.Snapshot)
-			seen.Configure(found, nil)
+			rules.Configure(seen, found, nil)
 			told := seen.Judge(rules.Options{})
 			if a, b := subjects(plain), subjects(told); a != b {
 				t.Errorf("findings without and with a configuration:\n%s\n%s", a, b)

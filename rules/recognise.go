@@ -14,8 +14,6 @@ type Recognised struct {
 	snap   *scan.Snapshot
 	forest *forest
 	recs   []*Recognition // by node; nil for a process that is nobody to us
-
-	configured *configured // nil until [Recognised.Configure]
 }
 
 // Ways in which a process was recognised, besides those of a command line alone.

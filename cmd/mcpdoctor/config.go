@@ -28,11 +28,11 @@ func newConfig(w *world) *cobra.Command {
 		Example: "  mcpdoctor config\n  mcpdoctor config -v\n  mcpdoctor config --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		_, seen, err := w.look(ctx, w.now(), closer{})
+		s, err := w.look(ctx, w.now(), closer{})
 		if err != nil {
 			return err
 		}
-		r := seen.Configuration()
+		r := s.configured.Configuration()
 		r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 		if asJSON {
 			err = report.ConfigJSON(w.out, r)
@@ -59,14 +59,14 @@ const patience = time.Second
 // configure reads the configuration files and recognises what they say was started. It comes after
 // the first closer look, which tells where the clients work. Broken files become problems of the
 // snapshot.
-func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *rules.Recognised, o scan.ExamineOptions) {
+func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *rules.Recognised, o scan.ExamineOptions) *rules.Configured {
 	late, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found := config.Read(late, config.Options{
 		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: seen.Folders(), Named: seen.Named(),
 	})
 	snap.Problems = append(snap.Problems, found.Problems()...)
-	seen.Configure(found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })
+	return rules.Configure(seen, found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })
 }
 
 // home is the folder of the user who runs mcpdoctor; empty when nothing tells.

@@ -37,7 +37,7 @@ func atHome(t *testing.T, files map[string]string) (*world, string) {
 		}
 		return ""
 	}}
-	w.look = func(ctx context.Context, at time.Time, _ closer) (*scan.Snapshot, *rules.Recognised, error) {
+	w.look = func(ctx context.Context, at time.Time, _ closer) (*sight, error) {
 		started := at.Add(-time.Hour)
 		app := filepath.Join(home, "app")
 		snap := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: at, Host: scan.Host{OS: "linux", Services: []scan.Service{}}, Processes: []scan.Process{
@@ -46,8 +46,7 @@ func atHome(t *testing.T, files map[string]string) (*world, string) {
 			{PID: 80, PPID: 70, Args: []string{"python", "server.py"}, Start: 3, Started: started, CWD: app},
 		}}
 		seen := rules.Recognise(snap)
-		configure(ctx, w.getenv, snap, seen, scan.ExamineOptions{})
-		return snap, seen, nil
+		return &sight{snap, seen, configure(ctx, w.getenv, snap, seen, scan.ExamineOptions{})}, nil
 	}
 	return w, home
 }

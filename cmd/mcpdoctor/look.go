@@ -22,12 +22,19 @@ type closer struct {
 	weigh   []int // the memory that comes back from these PIDs
 }
 
+// sight is what one look has seen.
+type sight struct {
+	snap       *scan.Snapshot
+	seen       *rules.Recognised
+	configured *rules.Configured
+}
+
 // lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
 // and closest at the few where that decides something.
-func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapshot, *rules.Recognised, error) {
+func lookLive(ctx context.Context, now time.Time, closely closer) (*sight, error) {
 	snap, err := scan.Take(ctx, scan.Options{Now: now})
 	if err != nil {
-		return nil, nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
+		return nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
 	}
 	seen := rules.Recognise(snap)
 	o := scan.ExamineOptions{}
@@ -35,7 +42,7 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 		o.Brief = seen.Brief()
 	}
 	scan.Examine(ctx, snap, seen.Look(), o)
-	configure(ctx, os.Getenv, snap, seen, o)
+	configured := configure(ctx, os.Getenv, snap, seen, o)
 	scan.Versions(ctx, snap, seen.Packages(), o)
 	doubts := seen.Doubts()
 	if len(doubts.Services) > 0 {
@@ -57,19 +64,19 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*scan.Snapsho
 	if len(weigh) > 0 {
 		scan.Weigh(ctx, snap, weigh, scan.ExamineOptions{})
 	}
-	return snap, seen, nil
+	return &sight{snap, seen, configured}, nil
 }
 
 // lookTwice looks, and once more when a server that nobody can talk to any more may be ending at
 // this very moment. It returns the last look, and who was found so by both.
 func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognised, map[scan.ID]bool, error) {
-	_, seen, err := w.look(ctx, w.now(), closely)
+	s, err := w.look(ctx, w.now(), closely)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := seen.Doubts().Settling
+	before := s.seen.Doubts().Settling
 	if len(before) == 0 {
-		return seen, nil, nil
+		return s.seen, nil, nil
 	}
 	if w.person() { // cron would send it by mail
 		fmt.Fprintf(w.err, "mcpdoctor: looking again in %s: something has lost its client and may be ending\n", settling)
@@ -79,14 +86,14 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
 	}
-	if _, seen, err = w.look(ctx, w.now(), closely); err != nil {
+	if s, err = w.look(ctx, w.now(), closely); err != nil {
 		return nil, nil, err
 	}
 	settled := map[scan.ID]bool{}
-	for _, id := range seen.Doubts().Settling {
+	for _, id := range s.seen.Doubts().Settling {
 		if slices.Contains(before, id) {
 			settled[id] = true
 		}
 	}
-	return seen, settled, nil
+	return s.seen, settled, nil
 }

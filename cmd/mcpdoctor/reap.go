@@ -231,8 +231,8 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	return nil
 }
 
-// sight is one look, with what it would end.
-type sight struct {
+// attempt is one look, with what it would end.
+type attempt struct {
 	seen    *rules.Recognised
 	report  *rules.Report
 	plan    *rules.Plan
@@ -241,7 +241,7 @@ type sight struct {
 
 // look looks, judges and plans. The second time it is told of the first: what had a dead stdin then
 // has settled, and what was planned is weighed.
-func (o *reapOptions) look(ctx context.Context, w *world, before *sight) (*sight, error) {
+func (o *reapOptions) look(ctx context.Context, w *world, before *attempt) (*attempt, error) {
 	if before == nil {
 		seen, settled, err := w.lookTwice(ctx, closer{})
 		if err != nil {
@@ -249,31 +249,31 @@ func (o *reapOptions) look(ctx context.Context, w *world, before *sight) (*sight
 		}
 		return o.judge(seen, settled, w.self), nil
 	}
-	_, seen, err := w.look(ctx, w.now(), closer{weigh: before.plan.PIDs()})
+	s, err := w.look(ctx, w.now(), closer{weigh: before.plan.PIDs()})
 	if err != nil {
 		return nil, err
 	}
-	return o.judge(seen, before.settled, w.self), nil
+	return o.judge(s.seen, before.settled, w.self), nil
 }
 
-func (o *reapOptions) judge(seen *rules.Recognised, settled map[scan.ID]bool, self int) *sight {
-	s := &sight{seen: seen, settled: settled, report: seen.Judge(rules.Options{Settled: settled})}
+func (o *reapOptions) judge(seen *rules.Recognised, settled map[scan.ID]bool, self int) *attempt {
+	s := &attempt{seen: seen, settled: settled, report: seen.Judge(rules.Options{Settled: settled})}
 	s.report.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 	s.plan = seen.Plan(s.report, rules.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
 	return s
 }
 
 // verify takes a last look: is what ended gone, and what did it leave behind?
-func (o *reapOptions) verify(ctx context.Context, w *world, plan *rules.Plan, second *sight) *rules.Plan {
+func (o *reapOptions) verify(ctx context.Context, w *world, plan *rules.Plan, second *attempt) *rules.Plan {
 	// An interrupt is no reason not to say what was done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	_, seen, err := w.look(ctx, w.now(), closer{})
+	s, err := w.look(ctx, w.now(), closer{})
 	if err != nil {
 		plan.Problems = append(plan.Problems, "whether it is so was not looked at again: "+err.Error())
 		return plan
 	}
-	return seen.Verify(plan, second.seen)
+	return s.seen.Verify(plan, second.seen)
 }
 
 // lastLook is how long the look after the act may take.

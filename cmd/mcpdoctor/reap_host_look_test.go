@@ -27,7 +27,7 @@ type eyes struct {
 
 // look is what the command is given for [lookLive]: it takes the table, recognises, and looks closer at
 // those at which lookLive would. Between the steps time passes, as it does on a real machine.
-func (m *machine) look(_ context.Context, now time.Time, closely closer) (*scan.Snapshot, *rules.Recognised, error) {
+func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
@@ -62,7 +62,7 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*scan.
 		}
 	}
 	m.looks, m.last = m.looks+1, seen
-	return s, seen, nil
+	return &sight{snap: s, seen: seen}, nil
 }
 
 // pause lets a moment pass within a look.

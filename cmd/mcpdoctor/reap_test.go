@@ -429,11 +429,11 @@ func TestReapShows(t *testing.T) {
 	for _, args := range [][]string{{}, {"-v"}, {"--json"}, {"--dry-run"}, {"--older-than", "1h", "--dry-run"}, {"--older-than", "0s", "--dry-run", "--yes", "--rule", "orphan"}, {"--older-than", "0s", "--yes", "--from", snapshot}} {
 		onBench(t, "reap "+strings.Join(args, " "), func(t *testing.T, b *bench) {
 			p := b.orphan(2*time.Hour, everything)[0]
-			s, _, err := b.look(t.Context(), b.wall(), closer{})
+			s, err := b.look(t.Context(), b.wall(), closer{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(s)
+			text, err := json.Marshal(s.snap)
 			if err != nil {
 				t.Fatal(err)
 			}

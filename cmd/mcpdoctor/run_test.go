@@ -46,7 +46,7 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 	}
 	w.now = func() time.Time { return time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC) }
 	if w.look == nil {
-		w.look = func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error) {
+		w.look = func(context.Context, time.Time, closer) (*sight, error) {
 			f, err := os.Open(leaky)
 			if err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return s, rules.Recognise(s), nil
+			return &sight{snap: s, seen: rules.Recognise(s)}, nil
 		}
 	}
 	code := run(context.Background(), args, w)
@@ -144,8 +144,8 @@ func TestUnusableInput(t *testing.T) {
 }
 
 func TestNoViewOfTheProcesses(t *testing.T) {
-	w := &world{look: func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error) {
-		return nil, nil, &problem{what: "cannot see the processes: permission denied", hint: "mount /proc"}
+	w := &world{look: func(context.Context, time.Time, closer) (*sight, error) {
+		return nil, &problem{what: "cannot see the processes: permission denied", hint: "mount /proc"}
 	}}
 	if r := doctorIn(t, w, "", "scan"); r.code != 2 || r.err != "mcpdoctor: error: cannot see the processes: permission denied\nmcpdoctor: hint: mount /proc\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.err)

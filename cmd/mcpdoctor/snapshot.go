@@ -21,19 +21,19 @@ func newSnapshot(w *world) *cobra.Command {
 		Example: "  mcpdoctor snapshot --out before.json\n  mcpdoctor snapshot | ssh host mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		snap, _, err := w.look(ctx, w.now(), closer{pss: pss, holders: true})
+		s, err := w.look(ctx, w.now(), closer{pss: pss, holders: true})
 		if err != nil {
 			return err
 		}
 		if out == "" || out == "-" {
-			return report.Snapshot(w.out, snap)
+			return report.Snapshot(w.out, s.snap)
 		}
 		// Readable by its owner only: command lines tell a lot even without their secrets.
 		f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return &problem{what: "cannot write the snapshot: " + err.Error(), hint: "choose another place with --out"}
 		}
-		if err := report.Snapshot(f, snap); err != nil {
+		if err := report.Snapshot(f, s.snap); err != nil {
 			f.Close()
 			return fmt.Errorf("cannot write the snapshot: %w", err)
 		}

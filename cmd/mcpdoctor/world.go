@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/term"
 
-	"mcpdoctor/rules"
 	"mcpdoctor/scan"
 )
 
@@ -25,7 +24,7 @@ type world struct {
 	now      func() time.Time
 
 	// look takes and examines the processes of this machine.
-	look func(context.Context, time.Time, closer) (*scan.Snapshot, *rules.Recognised, error)
+	look func(context.Context, time.Time, closer) (*sight, error)
 
 	// program is the path by which this program can be started later.
 	program func() (string, error)
