@@ -26,7 +26,7 @@ func judged(t *testing.T, name string) *rules.Report {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	r := rules.Recognise(&c.Snapshot).Judge(rules.Options{})
+	r := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return r
 }

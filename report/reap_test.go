@@ -122,12 +122,12 @@ func several() tableBuilder {
 func planned(b tableBuilder, c rules.Consent) *rules.Plan {
 	seen, r := judgedTable(b)
 	c.Self = self
-	return seen.Plan(r, c)
+	return rules.NewPlan(seen, r, c)
 }
 
 func judgedTable(b tableBuilder) (*rules.Recognised, *rules.Report) {
 	seen := rules.Recognise(b.s)
-	r := seen.Judge(rules.Options{})
+	r := rules.Judge(seen, rules.Options{})
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return seen, r
 }
@@ -136,7 +136,7 @@ func judgedTable(b tableBuilder) (*rules.Recognised, *rules.Report) {
 func confirmed(first *rules.Plan, b tableBuilder, c rules.Consent) *rules.Plan {
 	seen, r := judgedTable(b)
 	c.Self = self
-	return seen.Confirm(first, seen.Plan(r, c), r)
+	return rules.Confirm(seen, first, rules.NewPlan(seen, r, c), r)
 }
 
 // told returns a plan that was carried out, with what fate says of each instance and process.
@@ -262,7 +262,7 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
 			r := rand.New(rand.NewPCG(uint64(len(s.Processes)), 4))
 			for _, c := range []rules.Consent{{}, {OlderThan: time.Hour}, {Rules: all}} {
 				seen := rules.Recognise(s)
-				p := seen.Plan(seen.Judge(rules.Options{}), c)
+				p := rules.NewPlan(seen, rules.Judge(seen, rules.Options{}), c)
 				f(t, p)
 				f(t, told(p, allEnd))
 				f(t, told(p, func(int, int) scan.Outcome { return outcomes[r.IntN(len(outcomes))] }))
@@ -443,7 +443,7 @@ func TestHostileReap(t *testing.T) {
 	for what, words := range nasty {
 		t.Run(what, func(t *testing.T) {
 			seen := rules.Recognise(hostile(words))
-			p := seen.Plan(seen.Judge(rules.Options{}), rules.Consent{Rules: all})
+			p := rules.NewPlan(seen, rules.Judge(seen, rules.Options{}), rules.Consent{Rules: all})
 			if len(p.Instances) == 0 {
 				t.Fatal("there are no instances, so that nothing is tested")
 			}

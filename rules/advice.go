@@ -72,7 +72,7 @@ func (c *Configured) advise(running [][]*instance) []Advice {
 		if clients := g.clients(); len(clients) > 1 {
 			shared.add(g, adviseShared(g))
 		}
-		wrapper.add(g, adviseWrapper(g))
+		wrapper.add(g, adviseWrapper(g.entry.command, g.servers[0], g.running))
 	}
 	sse := Advice{
 		Topic: "sse", Title: "servers are reached over SSE",
@@ -223,19 +223,18 @@ var installers = map[string]string{
 
 // adviseWrapper says how a server is started directly. Launchers that become what they start (env,
 // nohup, exec) or that a container needs are no wrappers.
-func adviseWrapper(g advised) *AdviceItem {
-	c := g.entry.command
+func adviseWrapper(c Command, server *config.Server, running []*instance) *AdviceItem {
 	for _, launcher := range c.Launchers {
 		switch {
 		case installers[launcher] != "":
-			return adviseInstall(g, launcher)
+			return adviseInstall(c, server, running, launcher)
 		case launcher == "uv run":
-			return adviseVenv(g)
+			return adviseVenv(c, server)
 		case shell(launcher):
 			if len(c.Launchers) > 1 {
 				continue // what comes behind is the heavier wrapper
 			}
-			return adviseShell(g)
+			return adviseShell(c, server)
 		case container(launcher):
 			return nil
 		}
@@ -243,15 +242,14 @@ func adviseWrapper(g advised) *AdviceItem {
 	return nil
 }
 
-func adviseInstall(g advised, launcher string) *AdviceItem {
-	c := g.entry.command
+func adviseInstall(c Command, server *config.Server, running []*instance, launcher string) *AdviceItem {
 	if strings.Contains(c.Program, "$") {
 		return nil
 	}
 	install := c.Program
 	if c.from != "" {
 		install = c.from
-		if from, ok := (Command{Args: g.servers[0].Args}).Flag("--from"); ok {
+		if from, ok := (Command{Args: server.Args}).Flag("--from"); ok {
 			install = from // with its version
 		}
 	}
@@ -259,7 +257,7 @@ func adviseInstall(g advised, launcher string) *AdviceItem {
 		install += map[bool]string{true: "@", false: "=="}[strings.HasPrefix(installers[launcher], "npm")] + c.Version
 	}
 	item := &AdviceItem{Commands: []string{installers[launcher] + quoteLine([]string{install})}}
-	switch command := binaryOf(g); {
+	switch command := binaryOf(running); {
 	case !strings.HasPrefix(installers[launcher], "npm"):
 		item.Entry = &Entry{Command: c.Program, Args: c.Args}
 	case command != "":
@@ -270,8 +268,8 @@ func adviseInstall(g advised, launcher string) *AdviceItem {
 
 // binaryOf finds the command that a package of npm brings, which may have another name: a running
 // copy tells.
-func binaryOf(g advised) string {
-	for _, in := range g.running {
+func binaryOf(running []*instance) string {
+	for _, in := range running {
 		if _, name, ok := strings.Cut(cleanPath(in.rec.Command.Path), "/node_modules/.bin/"); ok {
 			return name
 		}
@@ -280,9 +278,8 @@ func binaryOf(g advised) string {
 }
 
 // adviseVenv is for uv run, which keeps the program's own interpreter in the project.
-func adviseVenv(g advised) *AdviceItem {
-	c := g.entry.command
-	folder := cmp.Or(c.directory(g.servers[0].Args), g.servers[0].CWD)
+func adviseVenv(c Command, server *config.Server) *AdviceItem {
+	folder := cmp.Or(c.directory(server.Args), server.CWD)
 	item := &AdviceItem{Note: "the project's own interpreter, .venv/bin/python, starts the script"}
 	if isAbsolute(folder) && c.Kind == KindScript && c.Path != "" {
 		item.Commands = []string{"uv sync --directory " + quoteLine([]string{folder})}
@@ -294,9 +291,8 @@ func adviseVenv(g advised) *AdviceItem {
 // adviseShell is for a shell that is given a line to run. One that runs a script is needed: the
 // script may not be executable, nor name its interpreter. When the line does more than to start one
 // program, that can still take the shell's place.
-func adviseShell(g advised) *AdviceItem {
-	server := g.servers[0]
-	row, rest := loadIndex().launcher(foldName(server.Command), server.Args)
+func adviseShell(c Command, server *config.Server) *AdviceItem {
+	row, rest := launcherRow(foldName(server.Command), server.Args)
 	if row == nil || !rest.line || len(rest.words) == 0 {
 		return nil
 	}
@@ -304,7 +300,7 @@ func adviseShell(g advised) *AdviceItem {
 	if strings.HasPrefix(strings.TrimSpace(text), "exec ") {
 		return nil
 	}
-	if g.entry.command.Launchers[0] != "sh" { // neither cmd nor PowerShell can step aside
+	if c.Launchers[0] != "sh" { // neither cmd nor PowerShell can step aside
 		return nil
 	}
 	s := shellScanner{text: text}
@@ -320,5 +316,5 @@ func adviseShell(g advised) *AdviceItem {
 }
 
 // builtins are commands that a shell has in itself.
-var builtins = set(". alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read readonly return set shift source test " +
+var builtins = wordSet(". alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read readonly return set shift source test " +
 	"times trap true type ulimit umask unset wait [")

@@ -52,7 +52,7 @@ func judgeCase(t *testing.T, file string) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	r := rules.Recognise(&c.Snapshot).Judge(rules.Options{})
+	r := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
 
 	want, got := map[string][]int{}, map[string][]int{}
 	for _, f := range c.Expect.Findings {

@@ -62,7 +62,7 @@ func (c *checked) runtimeOf(p *scan.Process) string {
 // direct adds how the server is configured without its wrapper, as the advice on configurations has it.
 func (c *checked) direct(t *trialTree, r *CheckRemedy) {
 	server := &config.Server{Command: c.Command[0], Args: c.Command[1:]}
-	item := adviseWrapper(advised{entry: &entry{command: c.command}, servers: []*config.Server{server}})
+	item := adviseWrapper(c.command, server, nil)
 	if item == nil {
 		return
 	}

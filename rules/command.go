@@ -62,7 +62,7 @@ func Resolve(p *scan.Process, os string) Command {
 
 // ResolveLine tells what a line of shell runs, as configuration files and gateways have them.
 func ResolveLine(text, os string) Command {
-	l := line{index: loadIndex(), os: os}
+	l := line{os: os}
 	l.words = l.shellCommand(text)
 	return l.resolve()
 }
@@ -73,7 +73,6 @@ const layers = 12
 
 // line is a command line that is being peeled.
 type line struct {
-	index *index
 	os    string
 	words []string
 
@@ -99,7 +98,7 @@ func (l *line) resolve() (c Command) {
 		case named:
 			return c
 		}
-		if l.index.isShell(name) {
+		if loadIndex().isShell(name) {
 			return c // an interactive one, or it reads its commands
 		}
 		if interpreter := runtimeOf(name); interpreter != nil {
@@ -123,7 +122,7 @@ func (l *line) launches(c *Command) bool {
 		return false
 	}
 	for _, name := range [...]string{stem(c.Path), c.Program} {
-		if row, rest := l.index.launcher(name, c.Args); row != nil && len(rest.words) > 0 {
+		if row, rest := launcherRow(name, c.Args); row != nil && len(rest.words) > 0 {
 			l.rest(append([]string{name}, c.Args...))
 			*c = Command{Launchers: c.Launchers, from: c.from}
 			return true
@@ -158,7 +157,7 @@ const (
 
 // launch peels one launcher off.
 func (l *line) launch(name string, c *Command) peeling {
-	row, rest := l.index.launcher(name, l.words[1:])
+	row, rest := launcherRow(name, l.words[1:])
 	if row == nil {
 		return kept
 	}
@@ -195,7 +194,7 @@ func (l *line) launch(name string, c *Command) peeling {
 		return named
 	case row.Starts == catalog.StartsPackage:
 		name, _ := parsePackage(words[0])
-		if l.index.launchers[name] == nil && runtimeOf(name) == nil {
+		if loadIndex().launchers[name] == nil && runtimeOf(name) == nil {
 			l.pack(words, c)
 			return named
 		}
@@ -255,7 +254,7 @@ func (l *line) binary(name string, c *Command) {
 		l.script(interpreter, l.words, c)
 		return
 	}
-	if isPath(first) && l.index.isApp(name) {
+	if isPath(first) && loadIndex().isApp(name) {
 		if script := asNode(args); script != nil {
 			l.script("node", script, c)
 			return

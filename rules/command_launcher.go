@@ -20,8 +20,8 @@ type started struct {
 }
 
 // launcher finds the row for a command, and what comes after the launcher's own words.
-func (x *index) launcher(name string, args []string) (*catalog.Launcher, started) {
-	for _, row := range x.launchers[name] {
+func launcherRow(name string, args []string) (*catalog.Launcher, started) {
+	for _, row := range loadIndex().launchers[name] {
 		if s, ok := start(row, args); ok {
 			return row, s
 		}

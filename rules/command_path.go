@@ -264,3 +264,11 @@ func parseImage(ref string) (name, version string) {
 	}
 	return lower(ref), digest
 }
+
+// moduleStem takes the entry off a module: hermes_cli.main.
+func moduleStem(module string) string {
+	if i := strings.LastIndexByte(module, '.'); i > 0 && generic[module[i+1:]] {
+		return module[:i]
+	}
+	return module
+}

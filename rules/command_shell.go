@@ -26,7 +26,7 @@ func (l *line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
 		return peeled
 	}
 	c.Launchers = append(c.Launchers, row.Name)
-	if name := stem(rest.words[0]); l.index.launchers[name] != nil { // a version manager's shim: bash ~/.asdf/shims/npx
+	if name := stem(rest.words[0]); loadIndex().launchers[name] != nil { // a version manager's shim: bash ~/.asdf/shims/npx
 		l.rest(append([]string{name}, rest.words[1:]...))
 		return peeled
 	}

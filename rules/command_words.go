@@ -11,7 +11,7 @@ import (
 // lineOf returns a process's command line, ready to be resolved. Kernel threads and zombies have
 // none.
 func lineOf(p *scan.Process, os string) line {
-	l := line{index: loadIndex(), os: os, folder: p.CWD}
+	l := line{os: os, folder: p.CWD}
 	switch {
 	case p.State == "Z":
 	case len(p.Args) > 0 && os == "windows" && strings.HasPrefix(p.Args[0], `"`):

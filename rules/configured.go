@@ -34,11 +34,11 @@ type Configured struct {
 
 // Folders returns the working directories of the living clients, in which project files may be.
 // They are known after the closer look.
-func (r *Recognised) Folders() []config.Folder {
+func Folders(r *Recognised) []config.Folder {
 	var out []config.Folder
 	for i, rec := range r.recs {
 		p := r.forest.procs[i]
-		if rec.role() != RoleClient || p.CWD == "" || r.foreign(p) {
+		if rec.role() != RoleClient || p.CWD == "" || foreign(r, p) {
 			continue
 		}
 		if f := (config.Folder{Path: p.CWD, Client: rec.Name}); !slices.Contains(out, f) {
@@ -49,11 +49,11 @@ func (r *Recognised) Folders() []config.Folder {
 }
 
 // Named returns the configuration files that clients and gateways name on their command lines.
-func (r *Recognised) Named() []config.Named {
+func Named(r *Recognised) []config.Named {
 	var out []config.Named
 	for i, rec := range r.recs {
 		p := r.forest.procs[i]
-		if rec == nil || r.foreign(p) {
+		if rec == nil || foreign(r, p) {
 			continue
 		}
 		var flags []string
@@ -79,7 +79,7 @@ func (r *Recognised) Named() []config.Named {
 }
 
 // foreign tells that a process belongs to another user than the one who looks.
-func (r *Recognised) foreign(p *scan.Process) bool {
+func foreign(r *Recognised, p *scan.Process) bool {
 	me := r.snap.Host.UID
 	return me != nil && p.UID != nil && *p.UID != *me
 }

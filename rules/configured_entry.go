@@ -58,10 +58,10 @@ func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
 	for i, word := range words {
 		words[i] = w.known(word)
 	}
-	l := line{index: loadIndex(), os: os, words: slices.Clone(words)}
+	l := line{os: os, words: slices.Clone(words)}
 	e.server, e.name, e.command = s, foldName(words[0]), l.resolve()
 	e.words, e.args = w.patterns(words[1:]), w.patterns(e.command.Args)
-	if strings.ContainsAny(e.name, "$%{") || !e.tells(l.index) {
+	if strings.ContainsAny(e.name, "$%{") || !e.tells() {
 		return e, false
 	}
 	e.cwd = w.known(s.CWD)
@@ -75,18 +75,19 @@ func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
 	}
 	e.lent = s.Project != "" && (s.File == "" || within(s.File, s.Project, w.windows))
 	e.inside = e.lent && strings.Trim(cleanPath(s.Project), "/") != "" && !within(home, s.Project, w.windows)
-	e.reach = e.reaches(l.index)
+	e.reach = e.reaches()
 	return e, true
 }
 
 // tells tells that a command says more than that an interpreter, a launcher, a client or a tool of
 // everyday work runs: all of those are in any process list.
-func (e *entry) tells(x *index) bool {
+func (e *entry) tells() bool {
+	x := loadIndex()
 	if x.lookalikes[e.name] {
 		return false
 	}
 	if p := e.command.Program; p != "" {
-		return !x.lookalikes[p] && x.launchers[p] == nil && runtimeOf(p) == nil && !x.plainClient(&e.command)
+		return !x.lookalikes[p] && x.launchers[p] == nil && runtimeOf(p) == nil && !plainClient(&e.command)
 	}
 	// Code on the command line: python -c '...'.
 	const telling = 8
@@ -101,11 +102,11 @@ func (e *entry) tells(x *index) bool {
 
 // plainClient tells that a command starts a client as such, and not as the server that some are too:
 // codex mcp-server, goose mcp developer.
-func (x *index) plainClient(c *Command) bool {
+func plainClient(c *Command) bool {
 	if len(c.Args) > 0 && strings.HasPrefix(c.Args[0], "mcp") {
 		return false
 	}
-	return slices.ContainsFunc(x.programs[c.Program], func(p *catalog.Program) bool { return p.Family == catalog.Clients && p.Below == "" })
+	return slices.ContainsFunc(loadIndex().programs[c.Program], func(p *catalog.Program) bool { return p.Family == catalog.Clients && p.Below == "" })
 }
 
 // key is something that an entry and a process have in common when the one started the other.

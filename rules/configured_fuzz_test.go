@@ -25,7 +25,7 @@ func FuzzConfigure(f *testing.F) {
 		found := config.Found{Home: "/home/me", Servers: []config.Server{{Client: "Cursor", Name: "mine", File: "/f.json", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: cwd}}}
 		configured := rules.Configure(seen, found, nil)
 		c := configured.Configuration()
-		for _, srv := range seen.Judge(rules.Options{}).Servers {
+		for _, srv := range rules.Judge(seen, rules.Options{}).Servers {
 			if srv.Server == "mine" && !slices.Equal(c.Servers[0].PIDs, []int{srv.RootPID}) {
 				t.Errorf("%q is called by its name, but its configuration says %v", process, c.Servers[0].PIDs)
 			}

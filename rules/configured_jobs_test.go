@@ -12,7 +12,7 @@ import (
 
 // mine returns how the process 20 was recognised by the name of the entry, "" when it was not.
 func mine(seen *rules.Recognised) string {
-	for _, srv := range seen.Judge(rules.Options{}).Servers {
+	for _, srv := range rules.Judge(seen, rules.Options{}).Servers {
 		if slices.Contains(srv.PIDs, 20) && srv.Server == "mine" {
 			return srv.RecognisedBy
 		}
@@ -239,7 +239,7 @@ func TestConfiguredShell(t *testing.T) {
 		words := strings.Split(c.entry, "|")
 		seen := rules.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{20, 1, c.line, ""}, configuredProc{21, 20, c.below, ""}))
 		rules.Configure(seen, config.Found{Servers: []config.Server{{Client: "Cursor", Name: "mine", Transport: config.Stdio, Command: words[0], Args: words[1:]}}}, nil)
-		if servers := seen.Judge(rules.Options{}).Servers; len(servers) != 1 || !slices.Equal(servers[0].PIDs, []int{20, 21}) || mine(seen) != "certain, by configured" {
+		if servers := rules.Judge(seen, rules.Options{}).Servers; len(servers) != 1 || !slices.Equal(servers[0].PIDs, []int{20, 21}) || mine(seen) != "certain, by configured" {
 			t.Errorf("%s: %+v", c.entry, servers)
 		}
 	}

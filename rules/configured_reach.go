@@ -20,10 +20,10 @@ const (
 )
 
 // reaches tells how far the words of an entry say what they start.
-func (e *entry) reaches(x *index) reach {
+func (e *entry) reaches() reach {
 	c := &e.command
 	switch {
-	case c.Program == "", jobs[lastSegment(c.Program)], x.lookalikes[lastSegment(c.Program)], e.server.Named, ofSystem(c):
+	case c.Program == "", jobs[lastSegment(c.Program)], loadIndex().lookalikes[lastSegment(c.Program)], e.server.Named, ofSystem(c):
 		return reachClient
 	case c.Kind == KindImage:
 		return reachAll
@@ -151,7 +151,7 @@ func (s *subject) shellLine() bool {
 	if i != 0 {
 		return i > 0
 	}
-	_, rest := loadIndex().launcher(s.name, s.words[1:])
+	_, rest := launcherRow(s.name, s.words[1:])
 	return rest.line || !loadIndex().isShell(s.name)
 }
 
@@ -172,7 +172,7 @@ func ofSystem(c *Command) bool {
 
 // jobs are programs that people and timers run for hours and that no client starts; those of the
 // catalog's lookalikes are more.
-var jobs = set("acme.sh aria2c borgmatic bacula-dir bacula-fd certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe gs gunicorn handbrakecli " +
+var jobs = wordSet("acme.sh aria2c borgmatic bacula-dir bacula-fd certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe gs gunicorn handbrakecli " +
 	"imapsync influx innobackupex kopia lego logrotate magick mariabackup mariadb mariadb-dump mbsync mongodump mongoexport mongoimport mongorestore " +
 	"msmtp mysqlcheck newsyslog offlineimap pandoc pg_basebackup pg_dump pg_dumpall pg_receivewal pg_restore pgbackrest pigz pv rdiff-backup reindexdb " +
 	"rsnapshot run-parts s3cmd sox tarsnap updatedb uvicorn vacuumdb wal-g webhook wkhtmltopdf xtrabackup xz youtube-dl yt-dlp zip zstd")

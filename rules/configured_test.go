@@ -135,7 +135,7 @@ func TestConfiguredCommands(t *testing.T) {
 				Client: "Cursor", Name: "my notes", File: "/etc/clients/mcp.json", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: c.cwd, Project: c.project,
 			}}}, nil)
 			got := ""
-			for _, srv := range seen.Judge(rules.Options{}).Servers {
+			for _, srv := range rules.Judge(seen, rules.Options{}).Servers {
 				if slices.Contains(srv.PIDs, 20) && srv.Server == "my notes" {
 					got = strings.TrimSuffix(srv.RecognisedBy, ", by configured")
 				}
@@ -163,7 +163,7 @@ func TestConfiguredChain(t *testing.T) {
 		{Client: "Claude Code", Name: "desk", Command: "npx", Args: []string{"-y", "@acme/desk", "a"}},
 		{Client: "Claude Code", Name: "app", File: "/home/me/.claude.json", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"},
 	}}, func(pids []int) { looked = append(looked, pids) })
-	r := seen.Judge(rules.Options{})
+	r := rules.Judge(seen, rules.Options{})
 	got := map[string][][]int{}
 	for _, srv := range r.Servers {
 		got[srv.Server] = append(got[srv.Server], srv.PIDs)
@@ -202,7 +202,7 @@ func TestConfiguredGateway(t *testing.T) {
 		{Client: "Claude Code", Name: "remote", Command: "npx", Args: []string{"-y", "supergateway", "--stdio", "notes-server", "--port", "8000"}},
 		{Client: "Cursor", Name: "me", Command: "claude"},
 	}}, nil)
-	r := seen.Judge(rules.Options{})
+	r := rules.Judge(seen, rules.Options{})
 	if len(r.Servers) != 0 || len(r.Gateways) != 1 || r.Gateways[0].Name != "supergateway" || len(r.Clients) != 1 {
 		t.Errorf("servers %v, gateways %v, clients %v", r.Servers, r.Gateways, r.Clients)
 	}
@@ -219,10 +219,10 @@ func TestFolders(t *testing.T) {
 	s.Host.UID = &me
 	s.Processes[4].UID = &other
 	seen := rules.Recognise(s)
-	if got, want := seen.Folders(), []config.Folder{{Path: "/srv/app", Client: "Claude Code"}, {Path: "/srv/other", Client: "Codex"}}; !slices.Equal(got, want) {
+	if got, want := rules.Folders(seen), []config.Folder{{Path: "/srv/app", Client: "Claude Code"}, {Path: "/srv/other", Client: "Codex"}}; !slices.Equal(got, want) {
 		t.Errorf("folders %v, want %v", got, want)
 	}
-	if got, want := seen.Named(), []config.Named{{Path: "/srv/app/mcp.json", Client: "Claude Code"}, {Path: "/etc/mcpo.json", Client: "mcpo"}}; !slices.Equal(got, want) {
+	if got, want := rules.Named(seen), []config.Named{{Path: "/srv/app/mcp.json", Client: "Claude Code"}, {Path: "/etc/mcpo.json", Client: "mcpo"}}; !slices.Equal(got, want) {
 		t.Errorf("named %v, want %v", got, want)
 	}
 }
@@ -234,7 +234,7 @@ func TestConfiguredTwice(t *testing.T) {
 	seen := rules.Recognise(s)
 	for range 3 {
 		rules.Configure(seen, found, nil)
-		if r := seen.Judge(rules.Options{}); len(r.Servers) != 1 || r.Servers[0].Server != "app" {
+		if r := rules.Judge(seen, rules.Options{}); len(r.Servers) != 1 || r.Servers[0].Server != "app" {
 			t.Fatalf("servers %+v", r.Servers)
 		}
 	}
@@ -275,7 +275,7 @@ func TestConfiguredCases(t *testing.T) {
 			if err := json.Unmarshal(text, &c); err != nil {
 				t.Fatal(err)
 			}
-			plain := rules.Recognise(&c.Snapshot).Judge(rules.Options{})
+			plain := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
 			var found config.Found
 			for _, srv := range plain.Servers {
 				for _, p := range c.Snapshot.Processes {
@@ -287,7 +287,7 @@ func TestConfiguredCases(t *testing.T) {
 			}
 			seen := rules.Recognise(&c.Snapshot)
 			rules.Configure(seen, found, nil)
-			told := seen.Judge(rules.Options{})
+			told := rules.Judge(seen, rules.Options{})
 			if a, b := subjects(plain), subjects(told); a != b {
 				t.Errorf("findings without and with a configuration:\n%s\n%s", a, b)
 			}

@@ -97,8 +97,8 @@ func (t *judgement) containerID(in *instance) string {
 		}
 	}
 	// docker-ID.scope, /docker/ID, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope
-	_, leaf, _ := cutLast(in.root().Cgroup, "/")
-	_, id, _ := cutLast(strings.TrimSuffix(leaf, ".scope"), "-")
+	id := strings.TrimSuffix(path.Base(in.root().Cgroup), ".scope")
+	id = id[strings.LastIndexByte(id, '-')+1:]
 	const whole = 64
 	if len(id) == whole && isHex(id) {
 		return id[:short]

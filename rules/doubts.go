@@ -21,8 +21,8 @@ type Doubts struct {
 	Settling []scan.ID
 }
 
-// Doubts finds them. It is to be asked after the closer look, and before the judgement.
-func (r *Recognised) Doubts() Doubts {
+// FindDoubts is to be asked after the closer look, and before the judgement.
+func FindDoubts(r *Recognised) Doubts {
 	t := newJudgement(r, Options{})
 	var d Doubts
 	for _, in := range t.instances {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -46,7 +47,7 @@ func findDuplicates(t *judgement) []Finding {
 		}
 	}
 	var out []Finding
-	for _, name := range sortedKeys(byClient) {
+	for _, name := range slices.Sorted(maps.Keys(byClient)) {
 		if sessions := byClient[name]; len(sessions) >= manySessions {
 			if f, ok := t.duplicates(name, sessions); ok {
 				out = append(out, f)
@@ -81,7 +82,7 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 		}
 		first[in.identity] = true
 	}
-	c := claim{rule: &duplicateSessions, severity: Info, confidence: Likely, subjects: subjects, key: client + "\x00" + strings.Join(sortedKeys(first), "\x00")}
+	c := claim{rule: &duplicateSessions, severity: Info, confidence: Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
 	if redundant >= costly {
 		c.severity = Warning
 	}
@@ -105,7 +106,7 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 		each = fmt.Sprintf("the same %d servers", len(first))
 	}
 	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, Count(len(subjects), "instance"), Bytes(redundant))
-	c.evidence = append(c.evidence, "each runs once per session: "+listed(sortedKeys(names), 6))
+	c.evidence = append(c.evidence, "each runs once per session: "+listed(slices.Sorted(maps.Keys(names)), 6))
 	c.evidence = append(c.evidence, t.agesOf(sessions)...)
 	if app := t.applicationOf(sessions[0]); app != nil {
 		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.name, app.main().PID))

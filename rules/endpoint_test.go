@@ -391,7 +391,7 @@ func TestServingMode(t *testing.T) {
 		s := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Host: scan.Host{OS: "linux"}, Processes: []scan.Process{
 			{PID: 1, Args: []string{"/sbin/init"}}, {PID: 20, PPID: 1, Start: 5, Args: strings.Fields(line)},
 		}}
-		r := rules.Recognise(s).Judge(rules.Options{})
+		r := rules.Judge(rules.Recognise(s), rules.Options{})
 		got := []string{}
 		for _, o := range r.Gateways {
 			got = append(got, o.Mode)

@@ -37,7 +37,7 @@ func (t *judgement) agesOf(ins []*instance) []string {
 // true. Of many it keeps a few: the servers of a hundred gateways would each name their own.
 func tally(facts map[string]int, of int) []string {
 	const most = 4
-	keys := sortedKeys(facts)
+	keys := slices.Sorted(maps.Keys(facts))
 	slices.SortStableFunc(keys, func(a, b string) int { return facts[b] - facts[a] })
 	var out []string
 	for i, fact := range keys {
@@ -103,7 +103,7 @@ func (t *judgement) origins(ins []*instance) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return "its environment says that " + listed(sortedKeys(seen), 3) + " started it"
+	return "its environment says that " + listed(slices.Sorted(maps.Keys(seen)), 3) + " started it"
 }
 
 // origin names the client whose variables a process has inherited. The innermost comes first: an
@@ -177,5 +177,3 @@ var reapAges = []struct {
 	{time.Hour, "1h"}, {30 * time.Minute, "30m"}, {10 * time.Minute, "10m"}, {5 * time.Minute, "5m"},
 	{time.Minute, "1m"}, {30 * time.Second, "30s"}, {10 * time.Second, "10s"},
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -180,5 +181,5 @@ func missingFrom(newest, all []*instance) []string {
 			names[in.name] = true
 		}
 	}
-	return sortedKeys(names)
+	return slices.Sorted(maps.Keys(names))
 }

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -350,8 +351,7 @@ func (in *instance) version() string {
 func (in *instance) port() string {
 	for _, l := range in.listen() {
 		if rest, ok := strings.CutPrefix(l, "tcp:"); ok {
-			_, port, _ := cutLast(rest, ":")
-			return port
+			return rest[strings.LastIndexByte(rest, ':')+1:]
 		}
 	}
 	port, _ := in.rec.Command.Flag("--port")
@@ -371,5 +371,21 @@ func (in *instance) launchers() []string {
 			}
 		}
 	}
-	return sortedKeys(seen)
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// outOfReach tells that a process belongs to another user, and that the one who looks is not root.
+func (r *Recognised) outOfReach(p *scan.Process) bool {
+	me := r.snap.Host.UID
+	return me != nil && *me != 0 && p.UID != nil && *p.UID != *me
+}
+
+func commandLine(p *scan.Process) string {
+	switch {
+	case len(p.Args) > 0:
+		return strings.Join(p.Args, " ")
+	case p.Cmdline != "":
+		return p.Cmdline
+	}
+	return "[" + p.Name + "]"
 }

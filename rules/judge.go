@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Judge groups the processes into instances, finds their owners and applies every rule.
-func (r *Recognised) Judge(o Options) *Report {
+func Judge(r *Recognised, o Options) *Report {
 	t := newJudgement(r, o)
 	out := &Report{
 		Schema: ReportSchema, Kind: ReportKind, Taken: r.snap.Taken, Host: r.snap.Host,
@@ -145,7 +145,7 @@ func (t *judgement) finding(c claim) Finding {
 	pss, measured := int64(0), true
 	for in := range shown {
 		for _, m := range in.members {
-			f.Processes = append(f.Processes, t.row(in, m))
+			f.Processes = append(f.Processes, newRow(in, m))
 			if in == c.parent {
 				continue
 			}
@@ -204,13 +204,8 @@ func (t *judgement) renders(in *instance, p *scan.Process) bool {
 	return in.role == RoleHelper && sameProgram(in.rec.Command, Resolve(p, t.snap.Host.OS))
 }
 
-// outOfReach tells that a process belongs to another user, and that the one who looks is not root.
-func (t *judgement) outOfReach(p *scan.Process) bool {
-	me := t.snap.Host.UID
-	return me != nil && *me != 0 && p.UID != nil && *p.UID != *me
-}
-
-func (t *table) row(in *instance, node int32) Row {
+func newRow(in *instance, node int32) Row {
+	t := in.table
 	p, rec := t.proc(node), t.recs[node]
 	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSSBytes, Server: in.name}
 	if !p.Started.IsZero() {
@@ -229,16 +224,6 @@ func (t *table) row(in *instance, node int32) Row {
 		row.Server = ""
 	}
 	return row
-}
-
-func commandLine(p *scan.Process) string {
-	switch {
-	case len(p.Args) > 0:
-		return strings.Join(p.Args, " ")
-	case p.Cmdline != "":
-		return p.Cmdline
-	}
-	return "[" + p.Name + "]"
 }
 
 // parentless tells that the table does not say who started whom, as that of `ps aux`.

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -69,7 +70,7 @@ func findLeftovers(t *judgement) []Finding {
 		groups[key] = append(groups[key], in)
 	}
 	var out []Finding
-	for _, key := range sortedKeys(groups) {
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		group := t.take(&leftoverHelper, groups[key])
 		if len(group) == 0 {
 			continue

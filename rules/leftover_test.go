@@ -75,7 +75,7 @@ func TestLeftovers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()
 			c.build(h)
-			r := Recognise(&h.Snapshot).Judge(Options{})
+			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)

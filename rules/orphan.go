@@ -2,6 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +91,7 @@ func findOrphans(t *judgement) []Finding {
 		groups[key] = append(groups[key], l)
 	}
 	var out []Finding
-	for _, key := range sortedKeys(groups) {
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		out = append(out, t.orphanFinding(key, groups[key]))
 	}
 	return out
@@ -353,7 +355,7 @@ func (t *judgement) unasked(in *instance) bool { return in.marked("service") }
 // Lying in the control group of a service is only a hint, since orphans inherit it; scopes, and the
 // units of desktop applications, are no services (systemd.io/DESKTOP_ENVIRONMENTS).
 func (t *judgement) maybeService(in *instance) string {
-	_, leaf, _ := cutLast(strings.TrimSuffix(in.root().Cgroup, "/"), "/")
+	leaf := path.Base(in.root().Cgroup)
 	switch {
 	case t.snap.Host.Services == nil:
 		return "no service manager could be asked whether it keeps this process"
@@ -363,13 +365,6 @@ func (t *judgement) maybeService(in *instance) string {
 		return "it is in the control group of the service " + leaf + ", which may have started it"
 	}
 	return ""
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return "", s, false
 }
 
 func (t *judgement) orphanFinding(key string, group []lost) Finding {
@@ -432,7 +427,7 @@ func (t *judgement) orphanEvidence(group []lost, subjects []*instance) []string 
 	if from := t.origins(subjects); from != "" {
 		out = append(out, from)
 	}
-	for _, d := range sortedKeys(doubts) {
+	for _, d := range slices.Sorted(maps.Keys(doubts)) {
 		out = append(out, "not ended unasked: "+d)
 	}
 	return out

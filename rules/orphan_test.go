@@ -307,7 +307,7 @@ func TestStdinDecides(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()
 			c.build(h)
-			r := Recognise(&h.Snapshot).Judge(Options{})
+			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
@@ -334,11 +334,11 @@ func TestSettledServerUnderLivingClient(t *testing.T) {
 	p := h.run(200, 150, time.Hour, "github-mcp-server stdio")
 	p.Stdin = pipe(scan.PeerClosed)
 	seen := Recognise(&h.Snapshot)
-	d := seen.Doubts()
+	d := FindDoubts(seen)
 	if want := []scan.ID{p.ID()}; !slices.Equal(d.Settling, want) {
 		t.Fatalf("settling are %v, want %v", d.Settling, want)
 	}
-	r := seen.Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}})
+	r := Judge(seen, Options{Settled: map[scan.ID]bool{p.ID(): true}})
 	if len(r.Findings) != 1 || r.Findings[0].Confidence != Certain || !slices.Equal(r.Findings[0].Reap.Safe, []int{200}) {
 		t.Errorf("findings are %+v", r.Findings)
 	}
@@ -355,7 +355,7 @@ func TestSettledServerBelowAServer(t *testing.T) {
 		h.run(150, 100, 2*time.Hour, "python3 -m shell_mcp_server")
 		p := h.run(200, 150, time.Hour, "github-mcp-server stdio")
 		p.Stdin, p.Stdout = pipe(scan.PeerClosed), out
-		for _, f := range Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings {
+		for _, f := range Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings {
 			if len(f.Reap.Safe) > 0 {
 				t.Errorf("stdout %+v: %s", out, f.Title)
 			}
@@ -369,20 +369,20 @@ func TestSettledServerUnderStranger(t *testing.T) {
 	h.run(150, 100, time.Hour, "python3 ask.py")
 	p := h.run(200, 150, time.Hour, "github-mcp-server stdio")
 	p.Stdin = pipe(scan.PeerClosed)
-	f := Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	f := Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
 	if len(f) != 1 || f[0].Confidence != Likely || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200}) {
 		t.Errorf("findings are %+v", f)
 	}
 	// When nobody reads its answers, its client is gone, and the parent has adopted it.
 	for _, out := range []*scan.Stdin{{Type: scan.StdinSocket, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{200}}} {
 		p.Stdout = out
-		f = Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+		f = Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
 		if len(f) != 1 || f[0].Confidence != Certain || !slices.Equal(f[0].Reap.Safe, []int{200}) {
 			t.Errorf("stdout %+v: findings are %+v", out, f)
 		}
 	}
 	p.Stdout = &scan.Stdin{Type: scan.StdinPipe, Holders: []int{150}}
-	f = Recognise(&h.Snapshot).Judge(Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	f = Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
 	if len(f) != 1 || f[0].Confidence != Likely || len(f[0].Reap.Safe) > 0 {
 		t.Errorf("findings are %+v", f)
 	}
@@ -393,7 +393,7 @@ func TestJobOfAnOrphanKeepsIt(t *testing.T) {
 	h := newHost()
 	h.run(200, 1, time.Hour, "node /x/node_modules/.bin/desktop-commander").Stdin = pipe(scan.PeerClosed)
 	h.run(201, 200, 10*time.Minute, "npm run dev")
-	f := Recognise(&h.Snapshot).Judge(Options{}).Findings
+	f := Judge(Recognise(&h.Snapshot), Options{}).Findings
 	if len(f) != 1 || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200, 201}) {
 		t.Errorf("findings are %+v", f)
 	}
@@ -404,7 +404,7 @@ func TestStrangersBelowAnOrphanAreKept(t *testing.T) {
 	h := newHost()
 	h.run(200, 1, time.Hour, "node /x/node_modules/.bin/desktop-commander").Stdin = pipe(scan.PeerClosed)
 	h.run(201, 200, time.Hour, "npm run dev")
-	f := Recognise(&h.Snapshot).Judge(Options{}).Findings
+	f := Judge(Recognise(&h.Snapshot), Options{}).Findings
 	if len(f) != 1 || !slices.Equal(f[0].Reap.Safe, []int{200}) || !slices.Equal(f[0].Reap.OnRequest, []int{201}) {
 		t.Errorf("findings are %+v", f)
 	}

@@ -8,6 +8,27 @@ import (
 	"mcpdoctor/scan"
 )
 
+// OwnerKind is the sort of process that a server belongs to.
+type OwnerKind string
+
+// The kinds of owner. Nobody means an adopter (or, on Windows, a dead parent): a process that
+// inherited the server and does not talk to it. Unknown is never to be read as nobody.
+const (
+	OwnerClient   OwnerKind = "client"
+	OwnerGateway  OwnerKind = "gateway"
+	OwnerService  OwnerKind = "service"
+	OwnerTerminal OwnerKind = "terminal"
+	OwnerNobody   OwnerKind = "nobody"
+	OwnerUnknown  OwnerKind = "unknown"
+)
+
+// Owner is who a server belongs to, as far as the parents tell.
+type Owner struct {
+	Kind OwnerKind `json:"kind"`
+	PID  int       `json:"pid,omitempty"` // 0 when there is no such process
+	Name string    `json:"name,omitempty"`
+}
+
 // An owner is found by walking up from the topmost launcher of an instance. PPID 1 is neither
 // necessary (a subreaper adopts too, and only the top of a chain is adopted) nor sufficient (a
 // service has it from birth, and in a container PID 1 may be the client itself).

@@ -87,7 +87,7 @@ func TestOwner(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost()
 			c.build(h)
-			r := Recognise(&h.Snapshot).Judge(Options{})
+			r := Judge(Recognise(&h.Snapshot), Options{})
 			if len(r.Servers) != 1 {
 				t.Fatalf("there are %d servers", len(r.Servers))
 			}

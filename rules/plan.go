@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -163,10 +164,10 @@ type PlanSummary struct {
 	PSSBytes int64 `json:"pss_bytes,omitempty"`
 }
 
-// Plan says who is to be ended, out of a report on this very table. It is a pure function, and the
+// NewPlan says who is to be ended, out of a report on this very table. It is a pure function, and the
 // place where the laws of reaping are kept (who may be signalled at all): it trusts no rule, but
 // looks at every process again.
-func (r *Recognised) Plan(rep *Report, c Consent) *Plan {
+func NewPlan(r *Recognised, rep *Report, c Consent) *Plan {
 	p := &Plan{
 		Schema: PlanSchema, Kind: PlanKind, Tool: rep.Tool, Taken: rep.Taken, Host: rep.Host.Name,
 		OlderThanSeconds: int64(c.OlderThan.Seconds()), Rules: slices.Clone(c.Rules),
@@ -246,7 +247,7 @@ func (g *guard) requests(rep *Report) []Request {
 		}
 	}
 	var out []Request
-	for _, rule := range sortedKeys(of) {
+	for _, rule := range slices.Sorted(maps.Keys(of)) {
 		out = append(out, Request{Rule: rule, Instances: len(of[rule])})
 	}
 	return out
@@ -287,7 +288,7 @@ func (g *guard) sentence(s *given) (Doomed, *Kept) {
 func (g *guard) order(s *given, d *Doomed) {
 	for _, n := range slices.Backward(s.in.members) { // members are in the order of their depth
 		p := g.proc(n)
-		one := Sentenced{Row: g.row(s.in, n), Outcome: Planned, id: p.ID(), pss: p.PSSBytes}
+		one := Sentenced{Row: newRow(s.in, n), Outcome: Planned, id: p.ID(), pss: p.PSSBytes}
 		switch {
 		case !g.chain(s.in, n):
 			one.stage = help

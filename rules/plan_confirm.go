@@ -10,7 +10,7 @@ import (
 // Confirm returns what a second look leaves of the plan that a first one made: who is planned by
 // both, and the others of the first with the reason why they are spared. Plan and report of the second
 // look are of this table.
-func (r *Recognised) Confirm(first, second *Plan, rep *Report) *Plan {
+func Confirm(r *Recognised, first, second *Plan, rep *Report) *Plan {
 	was := map[scan.ID]bool{}
 	for _, d := range first.Instances {
 		for _, s := range d.Processes {
@@ -35,7 +35,7 @@ func (r *Recognised) Confirm(first, second *Plan, rep *Report) *Plan {
 		if slices.ContainsFunc(d.Processes, func(s Sentenced) bool { return still[s.id] }) {
 			continue
 		}
-		d.Outcome, d.Reason = Spared, r.whySpared(d, &out, rep)
+		d.Outcome, d.Reason = Spared, whySpared(r, d, &out, rep)
 		if d.Reason == "" {
 			d.Outcome, d.Reason = Outcome(scan.Gone), "it ended by itself between the looks"
 		}
@@ -70,8 +70,8 @@ func (d Doomed) confirmed(was map[scan.ID]bool) (Doomed, *Kept) {
 }
 
 // whySpared says why a second look does not plan what the first did; "" when nothing is left of it.
-func (r *Recognised) whySpared(d Doomed, second *Plan, rep *Report) string {
-	if !slices.ContainsFunc(d.Processes, func(s Sentenced) bool { return r.lives(s.id) }) {
+func whySpared(r *Recognised, d Doomed, second *Plan, rep *Report) string {
+	if !slices.ContainsFunc(d.Processes, func(s Sentenced) bool { return lives(r, s.id) }) {
 		return ""
 	}
 	pids := pidsOf(d.Processes)
@@ -89,7 +89,7 @@ func (r *Recognised) whySpared(d Doomed, second *Plan, rep *Report) string {
 }
 
 // lives tells that the process that an ID names is in the table and has not ended.
-func (r *Recognised) lives(id scan.ID) bool {
+func lives(r *Recognised, id scan.ID) bool {
 	at := r.forest.at(id.PID)
 	return at != none && r.forest.procs[at].Start == id.Start && r.forest.procs[at].State != "Z"
 }

@@ -75,7 +75,7 @@ func (d desk) plan(t *testing.T, c Consent, given ...Finding) *Plan {
 
 func (d desk) planAs(c Consent, given ...Finding) *Plan {
 	r := Recognise(&d.Snapshot)
-	return r.Plan(&Report{Taken: d.Taken, Host: d.Host, Findings: append(given, unasked(&orphan, plain))}, c)
+	return NewPlan(r, &Report{Taken: d.Taken, Host: d.Host, Findings: append(given, unasked(&orphan, plain))}, c)
 }
 
 // only tests that besides the plain orphan exactly these are planned.
@@ -518,9 +518,9 @@ func (d desk) confirm(t *testing.T, first, second []Finding, change func(later d
 	later.Processes, later.Taken = slices.Clone(d.Processes), d.Taken.Add(2*time.Second)
 	change(later)
 	r := Recognise(&later.Snapshot)
-	rep := r.Judge(Options{}) // for what it says of who is not given up
+	rep := Judge(r, Options{}) // for what it says of who is not given up
 	rep.Findings = append(second, unasked(&orphan, plain))
-	return r.Confirm(was, r.Plan(rep, Consent{OlderThan: time.Minute, Self: self}), rep)
+	return Confirm(r, was, NewPlan(r, rep, Consent{OlderThan: time.Minute, Self: self}), rep)
 }
 
 // remove takes processes out of the table, as when they have ended.
@@ -655,8 +655,8 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	p = d.run(600, 1, time.Hour, obsidian)
 	p.Stdin, p.Started = pipe(scan.PeerClosed), time.Time{}
 	r := Recognise(&d.Snapshot)
-	r.Plan(r.Judge(Options{}), Consent{Self: self}).only(t)
-	asked := r.Plan(r.Judge(Options{}), Consent{Self: self, Rules: []string{orphan.ID}})
+	NewPlan(r, Judge(r, Options{}), Consent{Self: self}).only(t)
+	asked := NewPlan(r, Judge(r, Options{}), Consent{Self: self, Rules: []string{orphan.ID}})
 	asked.only(t, 200, 300, 500)
 	asked.keeps(t, 400, "a service manager may keep it and could not be asked")
 

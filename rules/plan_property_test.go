@@ -24,8 +24,8 @@ type planned struct {
 
 func planOn(what string, s *scan.Snapshot, c rules.Consent) planned {
 	p := planned{what: what, snap: s, seen: rules.Recognise(s), consent: c}
-	p.report = p.seen.Judge(rules.Options{})
-	p.plan = p.seen.Plan(p.report, c)
+	p.report = rules.Judge(p.seen, rules.Options{})
+	p.plan = rules.NewPlan(p.seen, p.report, c)
 	return p
 }
 
@@ -301,12 +301,12 @@ func TestPlanOlderThanOnlyTakesAway(t *testing.T) {
 func TestConfirmedIsWhatBothLooksPlanned(t *testing.T) {
 	confirmed, spared := 0, 0
 	eachPlan(t, 1500, func(r *rand.Rand, first planned) {
-		same := first.seen.Confirm(first.plan, first.plan, first.report)
+		same := rules.Confirm(first.seen, first.plan, first.plan, first.report)
 		if got, want := jsonOf(t, same), jsonOf(t, first.plan); got != want {
 			t.Errorf("%s: a plan does not confirm itself:\n%s\n%s", first.what, want, got)
 		}
 		second := planOn(first.what, later(r, first.snap, first.consent.Self), first.consent)
-		left := second.seen.Confirm(first.plan, second.plan, second.report)
+		left := rules.Confirm(second.seen, first.plan, second.plan, second.report)
 		subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), first.plan.PIDs())
 		subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), second.plan.PIDs())
 		of := second.byPID()

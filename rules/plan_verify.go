@@ -11,7 +11,7 @@ import (
 // who is said to have ended must not be in it. What the ended ones left behind is named in Problems,
 // and was not touched: it is younger than the plan. The table before is that of the last look before
 // the act.
-func (r *Recognised) Verify(p *Plan, before *Recognised) *Plan {
+func Verify(r *Recognised, p *Plan, before *Recognised) *Plan {
 	out := *p
 	out.Instances, out.Problems = slices.Clone(p.Instances), slices.Clone(p.Problems)
 	acted := false
@@ -24,29 +24,29 @@ func (r *Recognised) Verify(p *Plan, before *Recognised) *Plan {
 		d.Processes = slices.Clone(d.Processes)
 		for k := range d.Processes {
 			s := &d.Processes[k]
-			if s.Outcome.ended() && r.lives(s.id) {
+			if s.Outcome.ended() && lives(r, s.id) {
 				s.Outcome, s.Reason = Outcome(scan.Survived), "it was taken for ended, and is there at a last look"
 				d.Outcome, d.Reason = s.Outcome, fmt.Sprintf("pid %d: %s", s.PID, s.Reason)
 			}
 		}
 	}
 	if acted {
-		out.Problems = append(out.Problems, r.leftBehind(before)...)
+		out.Problems = append(out.Problems, leftBehind(r, before)...)
 	}
 	out.summarise()
 	return &out
 }
 
 // leftBehind says what nobody holds now and was not there before.
-func (r *Recognised) leftBehind(before *Recognised) []string {
+func leftBehind(r, before *Recognised) []string {
 	var out []string
-	for _, f := range r.Judge(Options{}).Findings {
+	for _, f := range Judge(r, Options{}).Findings {
 		if f.Rule != orphan.ID && f.Rule != leftoverHelper.ID {
 			continue
 		}
 		for _, row := range f.Processes {
 			at := r.forest.at(row.PID)
-			if at != none && slices.Contains(f.PIDs, row.PID) && !before.lives(r.forest.procs[at].ID()) {
+			if at != none && slices.Contains(f.PIDs, row.PID) && !lives(before, r.forest.procs[at].ID()) {
 				out = append(out, fmt.Sprintf("pid %d (%s) is new, and nobody holds it: what was ended may have started it. It was left alone, since it is too young", row.PID, row.Server))
 			}
 		}

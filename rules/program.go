@@ -51,18 +51,18 @@ type Recognition struct {
 // a missed server may still be found by its relations: what is not clear has no role.
 func classify(p *scan.Process, os string) Recognition {
 	l := lineOf(p, os)
-	if len(l.words) == 0 || l.index.lookalikes[foldName(l.words[0])] {
+	if len(l.words) == 0 || loadIndex().lookalikes[foldName(l.words[0])] {
 		return Recognition{} // the greater part of any table
 	}
 	started := l.words
 	c := l.resolve()
-	r := l.index.identify(&c, started)
+	r := identify(&c, started)
 	if r.Role == "" && c.Kind == KindImage && len(c.Args) > 0 {
 		// An image of a language, and in it the server: docker run -i node:22 npx -y x-mcp.
-		inside := line{index: l.index, os: "linux", words: c.Args}
+		inside := line{os: "linux", words: c.Args}
 		in := inside.resolve()
 		in.Launchers = append(c.Launchers, in.Launchers...)
-		if found := l.index.identify(&in, c.Args); found.Role == RoleServer {
+		if found := identify(&in, c.Args); found.Role == RoleServer {
 			r, c = found, in
 		}
 	}
@@ -89,17 +89,17 @@ var roles = map[catalog.Family]Role{
 }
 
 // identify decides what a resolved command is. The words are those of the whole line.
-func (x *index) identify(c *Command, words []string) Recognition {
+func identify(c *Command, words []string) Recognition {
 	if name, sure := helper(c, words); sure != "" {
 		return Recognition{Role: RoleHelper, Name: name, By: byCatalog, Confidence: sure}
 	}
 	if c.Program == "" {
 		return Recognition{}
 	}
-	if x.lookalikes[c.Program] {
+	if loadIndex().lookalikes[c.Program] {
 		return Recognition{}
 	}
-	row, known := x.find(c)
+	row, known := findProgram(c)
 	if row != nil {
 		r := Recognition{Role: roles[row.Family], Name: row.Name, By: byCatalog, Confidence: Certain}
 		if r.Name == "" || r.Role == RoleServer && !strings.Contains(r.Name, " ") {
@@ -107,7 +107,7 @@ func (x *index) identify(c *Command, words []string) Recognition {
 		}
 		return r
 	}
-	if known && c.Kind != KindImage || x.launchers[c.Program] != nil {
+	if known && c.Kind != KindImage || loadIndex().launchers[c.Program] != nil {
 		return Recognition{}
 	}
 	if sure := convention(c); sure != "" {

@@ -55,9 +55,9 @@ func job(c *Command) bool {
 	return false
 }
 
-var jobWords = set("migrate migration migrations import backup restore seed train benchmark")
+var jobWords = wordSet("migrate migration migrations import backup restore seed train benchmark")
 
-var jobCommands = set("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
+var jobCommands = wordSet("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
 	"update upgrade test bench help version --help -h --version -V --up")
 
 func likelyIf(yes bool) Confidence {
@@ -105,11 +105,11 @@ func serverName(name string) bool {
 }
 
 // doing are first words of names that do something with servers: create-mcp-server, test_mcp.py.
-var doing = set("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
+var doing = wordSet("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
 	"register release reload remove restart scan setup stop test testing tests uninstall update upgrade use validate verify wait watch")
 
 // tending are first words of scripts that look after servers.
-var tending = set("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
+var tending = wordSet("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
 
 func leading(name string) string {
 	if i := strings.IndexFunc(name, separator); i > 0 {
@@ -119,15 +119,7 @@ func leading(name string) string {
 }
 
 // about are last words of names that are made around a server: mcp-server-tests.
-var about = set("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
-
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		m[w] = true
-	}
-	return m
-}
+var about = wordSet("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
 
 // imageName tells that a container image is named like a server: mcp/time, x/y-mcp-server.
 func imageName(image string) bool {
@@ -200,7 +192,7 @@ func scriptName(c *Command) bool {
 }
 
 // around are words in the names of scripts that are not servers themselves.
-var around = set("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard decorators discovery " +
+var around = wordSet("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard decorators discovery " +
 	"doctor eval evals event example examples exporter factory format handler health healthcheck helper helpers hook hooks host inspect inspector " +
 	"install integration io lib loader log logger manager migrate migration models monitor monitoring package parser plugin plugins pool pytest reaper " +
 	"registry report reporter router run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator " +
@@ -237,4 +229,4 @@ func subCommand(c *Command) Confidence {
 }
 
 // serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
-var serving = set("serve server start run stdio gateway")
+var serving = wordSet("serve server start run stdio gateway")

@@ -18,7 +18,7 @@ func TestEveryReport(t *testing.T) {
 	findings := map[string]int{}
 	for seed := range uint64(400) {
 		s := generate(seed, int(10+seed%120))
-		r := rules.Recognise(s).Judge(rules.Options{})
+		r := rules.Judge(rules.Recognise(s), rules.Options{})
 		for _, f := range r.Findings {
 			findings[f.Rule]++
 		}
@@ -168,7 +168,7 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 
 func bytesOf(t *testing.T, s *scan.Snapshot) string {
 	t.Helper()
-	b, err := json.Marshal(rules.Recognise(s).Judge(rules.Options{}))
+	b, err := json.Marshal(rules.Judge(rules.Recognise(s), rules.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func bytesOf(t *testing.T, s *scan.Snapshot) string {
 func TestJudgingChangesNothing(t *testing.T) {
 	for seed := range uint64(40) {
 		s, again := generate(seed, 80), generate(seed, 80)
-		rules.Recognise(s).Judge(rules.Options{})
+		rules.Judge(rules.Recognise(s), rules.Options{})
 		a, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -199,13 +199,13 @@ func TestOlderThanOnlyTakesAway(t *testing.T) {
 	for seed := range uint64(100) {
 		s := generate(seed, 120)
 		given := map[int]bool{}
-		for _, f := range rules.Recognise(s).Judge(rules.Options{}).Findings {
+		for _, f := range rules.Judge(rules.Recognise(s), rules.Options{}).Findings {
 			for _, pid := range append(f.Reap.Safe, f.Reap.OnRequest...) {
 				given[pid] = true
 			}
 		}
 		const limit = 10 * time.Hour
-		for _, f := range rules.Recognise(s).Judge(rules.Options{OlderThan: limit}).Findings {
+		for _, f := range rules.Judge(rules.Recognise(s), rules.Options{OlderThan: limit}).Findings {
 			for _, pid := range append(f.Reap.Safe, f.Reap.OnRequest...) {
 				if !given[pid] {
 					t.Fatalf("seed %d: pid %d is only given up with an age limit", seed, pid)
@@ -228,7 +228,7 @@ func BenchmarkJudge(b *testing.B) {
 			s := generate(1, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				rules.Recognise(s).Judge(rules.Options{})
+				rules.Judge(rules.Recognise(s), rules.Options{})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
 		})
@@ -242,7 +242,7 @@ func TestJudgingIsLinear(t *testing.T) {
 		s := generate(1, processes)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		rules.Recognise(s).Judge(rules.Options{})
+		rules.Judge(rules.Recognise(s), rules.Options{})
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}

@@ -203,24 +203,3 @@ type Owning struct {
 	Listen     []string  `json:"listen,omitempty"`
 	Mode       string    `json:"mode,omitempty"` // of a gateway: its transport, and what a session is to it
 }
-
-// OwnerKind is the sort of process that a server belongs to.
-type OwnerKind string
-
-// The kinds of owner. Nobody means an adopter (or, on Windows, a dead parent): a process that
-// inherited the server and does not talk to it. Unknown is never to be read as nobody.
-const (
-	OwnerClient   OwnerKind = "client"
-	OwnerGateway  OwnerKind = "gateway"
-	OwnerService  OwnerKind = "service"
-	OwnerTerminal OwnerKind = "terminal"
-	OwnerNobody   OwnerKind = "nobody"
-	OwnerUnknown  OwnerKind = "unknown"
-)
-
-// Owner is who a server belongs to, as far as the parents tell.
-type Owner struct {
-	Kind OwnerKind `json:"kind"`
-	PID  int       `json:"pid,omitempty"` // 0 when there is no such process
-	Name string    `json:"name,omitempty"`
-}

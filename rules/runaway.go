@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -56,7 +57,7 @@ func findRunaways(t *judgement) []Finding {
 		}
 		var copies []*instance
 		worst := ""
-		for _, identity := range sortedKeys(n) {
+		for _, identity := range slices.Sorted(maps.Keys(n)) {
 			if n[identity] < manyCopies {
 				continue
 			}
@@ -122,5 +123,5 @@ func nameAll(ins []*instance) string {
 	for _, in := range ins {
 		names[in.name] = true
 	}
-	return listed(sortedKeys(names), 3)
+	return listed(slices.Sorted(maps.Keys(names)), 3)
 }

@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"strconv"
 	"strings"
+	"time"
 )
 
 // How a gateway or a server is reached, as far as its command line tells.
@@ -80,4 +82,24 @@ func withFlag(c Command, flag string) bool {
 // fold makes one word of the ways in which a transport is written.
 func fold(word string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(word))
+}
+
+func forHowLong(version string) string {
+	if major(version) >= 4 {
+		return " for 30 minutes"
+	}
+	return " for ever"
+}
+
+func major(version string) int {
+	n, _ := strconv.Atoi(strings.SplitN(version, ".", 2)[0])
+	return n
+}
+
+func milliseconds(s string) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > int(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }

@@ -2,8 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -92,26 +92,6 @@ func supergatewayMode(c Command, version string) mode {
 	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + forHowLong(version)}
 }
 
-func forHowLong(version string) string {
-	if major(version) >= 4 {
-		return " for 30 minutes"
-	}
-	return " for ever"
-}
-
-func major(version string) int {
-	n, _ := strconv.Atoi(strings.SplitN(version, ".", 2)[0])
-	return n
-}
-
-func milliseconds(s string) time.Duration {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > int(24*time.Hour/time.Millisecond) {
-		return 0
-	}
-	return time.Duration(n) * time.Millisecond
-}
-
 func findSpawned(t *judgement) []Finding {
 	var out []Finding
 	for _, gateway := range t.with(RoleGateway) {
@@ -125,7 +105,7 @@ func findSpawned(t *judgement) []Finding {
 		for _, in := range all {
 			copies[in.identity] = append(copies[in.identity], in)
 		}
-		for _, identity := range sortedKeys(copies) {
+		for _, identity := range slices.Sorted(maps.Keys(copies)) {
 			if f, ok := t.spawned(gateway, identity, copies[identity], newest); ok {
 				out = append(out, f)
 			}

@@ -68,7 +68,7 @@ func TestGatewayModes(t *testing.T) {
 			for i, age := range c.ages {
 				h.run(201+i, 200, age, "node /x/s.mjs")
 			}
-			r := Recognise(&h.Snapshot).Judge(Options{})
+			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				if f.Rule == spawnPerRequest.ID {
@@ -106,7 +106,7 @@ func TestFirstProcessHasOtherChildren(t *testing.T) {
 		h.run(310+i, 300, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
 	}
 	var safe, onRequest []int
-	for _, f := range Recognise(&h.Snapshot).Judge(Options{}).Findings {
+	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
 		safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
 	}
 	if !slices.Equal(safe, []int{221, 222}) || len(onRequest) > 0 {
@@ -123,7 +123,7 @@ func TestGatewayThatDoesNotListen(t *testing.T) {
 		h.run(201+i, 200, time.Duration(5-i)*time.Hour, "node /x/s.mjs")
 	}
 	found := 0
-	for _, f := range Recognise(&h.Snapshot).Judge(Options{}).Findings {
+	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
 		if f.Rule == spawnPerRequest.ID {
 			found += len(f.Reap.OnRequest)
 		}

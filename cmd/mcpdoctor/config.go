@@ -63,7 +63,7 @@ func configure(ctx context.Context, getenv func(string) string, snap *scan.Snaps
 	late, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found := config.Read(late, config.Options{
-		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: seen.Folders(), Named: seen.Named(),
+		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: rules.Folders(seen), Named: rules.Named(seen),
 	})
 	snap.Problems = append(snap.Problems, found.Problems()...)
 	return rules.Configure(seen, found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })

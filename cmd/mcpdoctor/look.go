@@ -44,7 +44,7 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*sight, error
 	scan.Examine(ctx, snap, seen.Look(), o)
 	configured := configure(ctx, os.Getenv, snap, seen, o)
 	scan.Versions(ctx, snap, seen.Packages(), o)
-	doubts := seen.Doubts()
+	doubts := rules.FindDoubts(seen)
 	if len(doubts.Services) > 0 {
 		scan.Services(ctx, snap, doubts.Services, o)
 	}
@@ -74,7 +74,7 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 	if err != nil {
 		return nil, nil, err
 	}
-	before := s.seen.Doubts().Settling
+	before := rules.FindDoubts(s.seen).Settling
 	if len(before) == 0 {
 		return s.seen, nil, nil
 	}
@@ -90,7 +90,7 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 		return nil, nil, err
 	}
 	settled := map[scan.ID]bool{}
-	for _, id := range s.seen.Doubts().Settling {
+	for _, id := range rules.FindDoubts(s.seen).Settling {
 		if slices.Contains(before, id) {
 			settled[id] = true
 		}

@@ -215,7 +215,7 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	plan = second.seen.Confirm(first.plan, second.plan, second.report)
+	plan = rules.Confirm(second.seen, first.plan, second.plan, second.report)
 
 	plan = plan.Told(scan.End(ctx, w.hold, plan.Groups(), o.grace.Duration))
 	plan = o.verify(ctx, w, plan, second)
@@ -257,9 +257,9 @@ func (o *reapOptions) look(ctx context.Context, w *world, before *attempt) (*att
 }
 
 func (o *reapOptions) judge(seen *rules.Recognised, settled map[scan.ID]bool, self int) *attempt {
-	s := &attempt{seen: seen, settled: settled, report: seen.Judge(rules.Options{Settled: settled})}
+	s := &attempt{seen: seen, settled: settled, report: rules.Judge(seen, rules.Options{Settled: settled})}
 	s.report.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	s.plan = seen.Plan(s.report, rules.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
+	s.plan = rules.NewPlan(seen, s.report, rules.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
 	return s
 }
 
@@ -273,7 +273,7 @@ func (o *reapOptions) verify(ctx context.Context, w *world, plan *rules.Plan, se
 		plan.Problems = append(plan.Problems, "whether it is so was not looked at again: "+err.Error())
 		return plan
 	}
-	return s.seen.Verify(plan, second.seen)
+	return rules.Verify(s.seen, plan, second.seen)
 }
 
 // lastLook is how long the look after the act may take.

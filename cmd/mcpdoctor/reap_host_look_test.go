@@ -48,7 +48,7 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight
 		}
 	}
 	m.pause()
-	doubts := seen.Doubts()
+	doubts := rules.FindDoubts(seen)
 	m.services(s, doubts.Services)
 	if closely.holders {
 		doubts.Holders = seen.Look()

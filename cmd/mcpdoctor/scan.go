@@ -82,7 +82,7 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 			return err
 		}
 	}
-	r := seen.Judge(judge)
+	r := rules.Judge(seen, judge)
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 	var err error
 	if o.json {

@@ -14,7 +14,7 @@ import (
 // none is named.
 func given(r *rules.Recognised, named []string) map[int]bool {
 	out := map[int]bool{}
-	for _, f := range r.Judge(rules.Options{}).Findings {
+	for _, f := range rules.Judge(r, rules.Options{}).Findings {
 		if len(named) > 0 && !slices.Contains(named, f.Rule) {
 			continue
 		}
