@@ -12,7 +12,7 @@ import (
 // remedy is what the rule about orphans says of a server, of a wrapper, or of both; of helpers alone the
 // rule about those that are left over.
 func (c *checked) remedy(t *trialTree, b blame) *CheckRemedy {
-	r := &CheckRemedy{Rule: orphan.ID, Steps: []string{}}
+	r := &CheckRemedy{Rule: "orphan", Steps: []string{}}
 	if b.end {
 		runtime := c.runtimeOf(t.main)
 		r.Code = watcher(runtime)
@@ -24,7 +24,7 @@ func (c *checked) remedy(t *trialTree, b blame) *CheckRemedy {
 	if b.helper {
 		r.Steps = append(r.Steps, remedyHelper)
 		if b == (blame{helper: true}) {
-			r.Rule = leftoverHelper.ID
+			r.Rule = "leftover-helper"
 		}
 	}
 	if b.wrapper {

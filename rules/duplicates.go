@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-var duplicateSessions = Rule{
+var _ = register(Rule{
 	ID:       "duplicate-sessions",
+	Order:    40,
 	Title:    "the same server runs once per open session",
 	Severity: Info,
 	Reap:     "on request: the sessions that an application keeps without a terminal, never the newest",
@@ -26,9 +27,8 @@ var duplicateSessions = Rule{
 		"run the server once over Streamable HTTP and let every session connect to it by URL",
 		"end a session as a whole, by its client's process, never its servers one by one: the client would start them again",
 	},
-}
-
-func init() { duplicateSessions.check = findDuplicates }
+	check: findDuplicates,
+})
 
 const (
 	// manySessions is where the number of sessions is worth a word. Two or three are regular work.
@@ -82,7 +82,7 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 		}
 		first[in.identity] = true
 	}
-	c := claim{rule: &duplicateSessions, severity: Info, confidence: Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
+	c := claim{severity: Info, confidence: Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
 	if redundant >= costly {
 		c.severity = Warning
 	}
@@ -116,7 +116,7 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 		Steps:   []string{"end a session as a whole, not its servers one by one: its client would start them again"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(&duplicateSessions, c.onRequest, true))
+		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain duplicate-sessions")
 	return t.finding(c), true

@@ -86,7 +86,7 @@ func (j *endpointJudge) verdict(topic Topic) EndpointOutcome {
 
 // spawned is the leak of a process for each request or session.
 func (j *endpointJudge) spawned() Finding {
-	f := j.finding(&spawnPerRequest, Error, Certain)
+	f := j.finding("spawn-per-request", Error, Certain)
 	each := "request"
 	if j.e.Session {
 		each = "session"
@@ -110,13 +110,13 @@ func (j *endpointJudge) spawned() Finding {
 			f.Instances++
 		}
 	}
-	remedies := slices.DeleteFunc(slices.Clone(spawnPerRequest.Remedy), func(r string) bool {
+	remedies := slices.DeleteFunc(slices.Clone(Lookup("spawn-per-request").Remedy), func(r string) bool {
 		name, _, of := strings.Cut(r, ":")
 		name, _, _ = strings.Cut(name, " 3")
 		return of && !strings.Contains(name, " Streamable HTTP") && name != j.gateway
 	})
-	f.Remedy = j.remedy(&spawnPerRequest, remedies...)
-	f.Remedy.Commands = append([]string{"mcpdoctor scan --rule " + spawnPerRequest.ID}, f.Remedy.Commands...)
+	f.Remedy = j.remedy("spawn-per-request", remedies...)
+	f.Remedy.Commands = append([]string{"mcpdoctor scan --rule " + "spawn-per-request"}, f.Remedy.Commands...)
 	return f
 }
 
@@ -127,7 +127,7 @@ var lookWords = map[probe.When]string{
 
 // sse is the old transport.
 func (j *endpointJudge) sse() Finding {
-	f := j.finding(&sseTransport, Warning, Certain)
+	f := j.finding("sse-transport", Warning, Certain)
 	f.Title = "it speaks HTTP+SSE, which is deprecated: its sessions end with the connection, and with every restart"
 	for _, v := range j.out.Verdicts {
 		if v.Topic != TopicTransport && v.Verdict == Failed {
@@ -144,13 +144,13 @@ func (j *endpointJudge) sse() Finding {
 	if j.gateway == "supergateway" {
 		remedies = []string{remedySupergatewaySSE}
 	}
-	f.Remedy = j.remedy(&sseTransport, remedies...)
+	f.Remedy = j.remedy("sse-transport", remedies...)
 	return f
 }
 
 // retained is what sessions cost: those that are kept, and those that nobody can end or knows to be gone.
 func (j *endpointJudge) retained() (Finding, bool) {
-	f := j.finding(&sessionRetention, Info, Certain)
+	f := j.finding("session-retention", Info, Certain)
 	add := func(s Severity, title, evidence string, remedy string) {
 		if s.Rank() > f.Severity.Rank() || f.Title == "" {
 			f.Severity, f.Title = s, title
@@ -186,7 +186,7 @@ func (j *endpointJudge) retained() (Finding, bool) {
 	if j.kept > 0 || j.growing != "" || j.stranded != "" {
 		f.Remedy.Steps = append(f.Remedy.Steps, j.frameworks()...)
 	}
-	f.Remedy = j.remedy(&sessionRetention, f.Remedy.Steps...)
+	f.Remedy = j.remedy("session-retention", f.Remedy.Steps...)
 	return f, true
 }
 
@@ -237,17 +237,17 @@ func (j *endpointJudge) frameworks() []string {
 }
 
 // finding begins a finding of a rule about this endpoint.
-func (j *endpointJudge) finding(rule *Rule, s Severity, sure Confidence) Finding {
+func (j *endpointJudge) finding(rule string, s Severity, sure Confidence) Finding {
 	return Finding{
-		ID: rule.ID + "-" + hash(j.e.URL), Rule: rule.ID, Severity: s, Confidence: sure, Evidence: []string{},
+		ID: rule + "-" + hash(j.e.URL), Rule: rule, Severity: s, Confidence: sure, Evidence: []string{},
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
 		Remedy: Remedy{Steps: []string{}, Commands: []string{}},
 	}
 }
 
 // remedy makes one of some of a rule's own.
-func (j *endpointJudge) remedy(rule *Rule, of ...string) Remedy {
-	return Remedy{Summary: of[0], Steps: append([]string{}, of[1:]...), Commands: []string{"mcpdoctor explain " + rule.ID}}
+func (j *endpointJudge) remedy(rule string, of ...string) Remedy {
+	return Remedy{Summary: of[0], Steps: append([]string{}, of[1:]...), Commands: []string{"mcpdoctor explain " + rule}}
 }
 
 // undeleted says how many sessions the probe itself has left behind.

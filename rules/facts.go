@@ -149,7 +149,7 @@ func (t *judgement) youngest(ins []*instance) time.Duration {
 
 // reapLine is the command that ends what a finding gave up of these instances. The age is a round one
 // that all of them have reached, an hour at most.
-func (t *judgement) reapLine(rule *Rule, ins []*instance, named bool) string {
+func (t *judgement) reapLine(ins []*instance, named bool) string {
 	age, youngest := reapAges[len(reapAges)-1].word, t.youngest(ins) // which they will have reached
 	for _, step := range reapAges {
 		if youngest >= step.least {
@@ -159,7 +159,7 @@ func (t *judgement) reapLine(rule *Rule, ins []*instance, named bool) string {
 	}
 	line := "mcpdoctor reap --older-than " + age
 	if named {
-		line += " --rule " + rule.ID
+		line += " --rule " + t.rule.ID
 	}
 	if me := t.snap.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *instance) bool {
 		uid := in.root().UID

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-var staleGeneration = Rule{
+var _ = register(Rule{
 	ID:       "stale-generation",
+	Order:    30,
 	Title:    "a living client started its servers again and kept the old ones",
 	Severity: Warning,
 	Reap:     "on request: the client may still hold on to an older generation",
@@ -29,9 +30,8 @@ var staleGeneration = Rule{
 		"client: keep one connection per configured server and close it before opening another",
 		"disable servers that are not needed in every conversation, or run one of them over Streamable HTTP for all",
 	},
-}
-
-func init() { staleGeneration.check = findGenerations }
+	check: findGenerations,
+})
 
 const (
 	// generationGap parts two generations: within one, servers start at most this far apart. Sets
@@ -84,12 +84,12 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 	if sets > 1 {
 		subjects = append(append(subjects, parallel...), newest...)
 	}
-	subjects, stale = t.take(&staleGeneration, subjects), t.oldEnough(stale)
+	subjects, stale = t.take(subjects), t.oldEnough(stale)
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}
 	c := claim{
-		rule: &staleGeneration, severity: Warning, confidence: Likely, subjects: subjects, onRequest: stale, parent: client,
+		severity: Warning, confidence: Likely, subjects: subjects, onRequest: stale, parent: client,
 		key: fmt.Sprint(client.root().ID()),
 	}
 	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
@@ -115,7 +115,7 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.name),
 		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
 		Commands: []string{
-			t.reapLine(&staleGeneration, stale, true), "mcpdoctor explain stale-generation",
+			t.reapLine(stale, true), "mcpdoctor explain stale-generation",
 		},
 	}
 	if len(stale) == 0 {

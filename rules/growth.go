@@ -10,8 +10,9 @@ import (
 	"mcpdoctor/scan"
 )
 
-var memoryGrowth = Rule{
+var _ = register(Rule{
 	ID:       "memory-growth",
+	Order:    80,
 	Title:    "one server's memory keeps rising, or is beyond any working set",
 	Severity: Warning,
 	Reap:     "on request",
@@ -32,9 +33,8 @@ var memoryGrowth = Rule{
 		"server: serve without sessions (stateless) where nothing has to be kept",
 		"update the server; until then restart it regularly, by its service manager",
 	},
-}
-
-func init() { memoryGrowth.check = findGrowth }
+	check: findGrowth,
+})
 
 const (
 	growthLeast   = 64 << 20        // less is noise: 200 requests move a healthy Node server by 29 MB
@@ -151,7 +151,7 @@ func (t *judgement) huge(in *instance, like []int64) []string {
 func (t *judgement) growth(in *instance, evidence []string) Finding {
 	p := in.main()
 	// A server that another rule gave up already is not offered a second time.
-	c := claim{rule: &memoryGrowth, severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
+	c := claim{severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
 	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(in.size()))
 	c.remedy = Remedy{
 		Summary: "restart it now, update it, and look again in an hour",

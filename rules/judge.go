@@ -36,10 +36,11 @@ func Judge(r *Recognised, o Options) *Report {
 		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
 		Problems: append([]string{}, r.snap.Problems...),
 	}
-	for _, rule := range all {
+	for _, rule := range registry {
 		if rule.Probe {
 			continue
 		}
+		t.rule = rule
 		for _, f := range rule.check(t) {
 			if len(o.Only) == 0 || slices.Contains(o.Only, rule.ID) {
 				out.Findings = append(out.Findings, f)
@@ -75,6 +76,7 @@ type judgement struct {
 	*table
 	Options
 	decisions map[*instance]*decision // of the instances that a rule has claimed
+	rule      *Rule                   // the one that is checked now
 }
 
 func newJudgement(r *Recognised, o Options) *judgement {
@@ -92,7 +94,6 @@ func worseFirst(a, b Finding) int {
 
 // claim is what a rule has to say; [table.finding] makes a Finding of it.
 type claim struct {
-	rule       *Rule
 	severity   Severity
 	confidence Confidence
 	title      string
@@ -112,7 +113,7 @@ type claim struct {
 // finding turns a claim into a Finding, and gives its subjects their verdict.
 func (t *judgement) finding(c claim) Finding {
 	f := Finding{
-		ID: c.rule.ID + "-" + hash(c.key), Rule: c.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
+		ID: t.rule.ID + "-" + hash(c.key), Rule: t.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
 		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
 	}
@@ -127,7 +128,7 @@ func (t *judgement) finding(c claim) Finding {
 			f.PIDs = append(f.PIDs, in.pids()...)
 		}
 		shown[in] = true
-		if d := t.decisions[in]; d != nil && d.because == c.rule.ID { // claimed by this rule
+		if d := t.decisions[in]; d != nil && d.because == t.rule.ID { // claimed by this rule
 			d.because += ": " + c.title
 			if c.severity == Error && c.confidence != Possible {
 				d.verdict = Leaked
@@ -239,10 +240,10 @@ func (t *judgement) parentless() bool {
 
 // take marks instances as explained by a rule, so that no later one takes them for something else,
 // and returns those that are at least as old as was asked for.
-func (t *judgement) take(rule *Rule, ins []*instance) []*instance {
+func (t *judgement) take(ins []*instance) []*instance {
 	for _, in := range ins {
 		if t.decisions[in] == nil && in.role != RoleClient {
-			t.decide(in, Suspect, rule.ID)
+			t.decide(in, Suspect, t.rule.ID)
 		}
 	}
 	return t.oldEnough(ins)

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-var leftoverHelper = Rule{
+var _ = register(Rule{
 	ID:       "leftover-helper",
+	Order:    60,
 	Title:    "a browser or other helper stayed after its MCP server was gone",
 	Severity: Error,
 	Reap:     "safe when its profile or command line proves whose it was; else on request",
@@ -29,12 +30,11 @@ var leftoverHelper = Rule{
 		"run playwright-mcp with --isolated, and update it: recent versions follow a pipe and end with it",
 		"end the browser's main process: its renderers follow",
 	},
-}
+	check: findLeftovers,
+})
 
 // remedyHelper is also what a server is told that [JudgeStdio] saw leave a helper behind.
 const remedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
-
-func init() { leftoverHelper.check = findLeftovers }
 
 func findLeftovers(t *judgement) []Finding {
 	groups := map[string][]*instance{}
@@ -71,7 +71,7 @@ func findLeftovers(t *judgement) []Finding {
 	}
 	var out []Finding
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group := t.take(&leftoverHelper, groups[key])
+		group := t.take(groups[key])
 		if len(group) == 0 {
 			continue
 		}
@@ -140,7 +140,7 @@ func hasPort(listen []string) bool {
 }
 
 func (t *judgement) leftovers(key string, group []*instance, doubt string) Finding {
-	c := claim{rule: &leftoverHelper, severity: Error, confidence: Likely, key: key, subjects: group}
+	c := claim{severity: Error, confidence: Likely, key: key, subjects: group}
 	processes := 0
 	var bytes int64
 	for _, in := range group {
@@ -171,7 +171,7 @@ func (t *judgement) leftovers(key string, group []*instance, doubt string) Findi
 		c.severity, c.confidence, c.onRequest = Warning, Possible, group
 		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
 	}
-	c.remedy.Commands = []string{t.reapLine(&leftoverHelper, group, doubt != "")}
+	c.remedy.Commands = []string{t.reapLine(group, doubt != "")}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain leftover-helper")
 	return t.finding(c)
 }

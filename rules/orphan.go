@@ -11,8 +11,9 @@ import (
 	"mcpdoctor/scan"
 )
 
-var orphan = Rule{
+var _ = register(Rule{
 	ID:       "orphan",
+	Order:    10,
 	Title:    "the client is gone and the server stayed",
 	Severity: Error,
 	Reap:     "safe when proved; on request when a listening port, a possible service or an unreadable stdin leaves doubt",
@@ -45,8 +46,9 @@ var orphan = Rule{
 		remedyLauncher,
 		"before it happens: mcpdoctor check -- COMMAND starts a server, ends it as clients do, and shows what stays and in which layer",
 	},
-	Code: watchers,
-}
+	Code:  watchers,
+	check: findOrphans,
+})
 
 // The remedies that are also those of a server that [JudgeStdio] found wanting.
 const (
@@ -56,8 +58,6 @@ const (
 	remedySignal   = "server: end at SIGTERM too; whoever handles the signal has to end the process"
 	remedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end"
 )
-
-func init() { orphan.check = findOrphans }
 
 // settle is how long a stdin that was found dead may belong to a server that is only shutting
 // down: SDK clients close stdin, wait 2 s, terminate, wait 2 s and kill; some servers take 15 s.
@@ -85,7 +85,7 @@ func findOrphans(t *judgement) []Finding {
 	t.findContainers(gone)
 
 	groups := map[string][]lost{}
-	for _, in := range t.take(&orphan, t.ordered(gone)) {
+	for _, in := range t.take(t.ordered(gone)) {
 		l := gone[in]
 		key := strings.Join([]string{in.identity, string(l.confidence), l.doubt}, "\x00")
 		groups[key] = append(groups[key], l)
@@ -374,7 +374,7 @@ func (t *judgement) orphanFinding(key string, group []lost) Finding {
 		subjects[i] = l.in
 	}
 	t.byStart(subjects)
-	c := claim{rule: &orphan, severity: Error, confidence: first.confidence, key: key, subjects: subjects}
+	c := claim{severity: Error, confidence: first.confidence, key: key, subjects: subjects}
 	if !first.safe {
 		c.severity = Warning
 		if first.confidence == Certain {
@@ -472,10 +472,10 @@ func (t *judgement) orphanRemedy(first lost, subjects []*instance) Remedy {
 		return t.containerRemedy(subjects)
 	}
 	if first.safe {
-		r.Commands = append(r.Commands, t.reapLine(&orphan, subjects, false))
+		r.Commands = append(r.Commands, t.reapLine(subjects, false))
 	} else {
 		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
-		r.Commands = append(r.Commands, t.reapLine(&orphan, subjects, true))
+		r.Commands = append(r.Commands, t.reapLine(subjects, true))
 	}
 	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
 	return r

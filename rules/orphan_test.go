@@ -311,7 +311,7 @@ func TestStdinDecides(t *testing.T) {
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
-				if f.Rule != orphan.ID || f.Confidence != c.confidence {
+				if f.Rule != "orphan" || f.Confidence != c.confidence {
 					t.Errorf("%s is %s, want %s: %s %q", f.Rule, f.Confidence, c.confidence, f.Title, f.Evidence)
 				}
 				if c.evidence != "" && !slices.ContainsFunc(f.Evidence, func(e string) bool { return strings.Contains(e, c.evidence) }) {

@@ -52,12 +52,12 @@ func (d desk) proc(pid int) *scan.Process {
 }
 
 // unasked and asked are findings that no rule made.
-func unasked(rule *Rule, pids ...int) Finding {
-	return Finding{ID: rule.ID + "-0", Rule: rule.ID, Reap: Reap{Safe: pids}}
+func unasked(rule string, pids ...int) Finding {
+	return Finding{ID: rule + "-0", Rule: rule, Reap: Reap{Safe: pids}}
 }
 
-func asked(rule *Rule, pids ...int) Finding {
-	return Finding{ID: rule.ID + "-1", Rule: rule.ID, Reap: Reap{OnRequest: pids}}
+func asked(rule string, pids ...int) Finding {
+	return Finding{ID: rule + "-1", Rule: rule, Reap: Reap{OnRequest: pids}}
 }
 
 // plan plans what is given up, and the plain orphan, which has to be planned.
@@ -75,7 +75,7 @@ func (d desk) plan(t *testing.T, c Consent, given ...Finding) *Plan {
 
 func (d desk) planAs(c Consent, given ...Finding) *Plan {
 	r := Recognise(&d.Snapshot)
-	return NewPlan(r, &Report{Taken: d.Taken, Host: d.Host, Findings: append(given, unasked(&orphan, plain))}, c)
+	return NewPlan(r, &Report{Taken: d.Taken, Host: d.Host, Findings: append(given, unasked("orphan", plain))}, c)
 }
 
 // only tests that besides the plain orphan exactly these are planned.
@@ -117,7 +117,7 @@ func TestLaw1AgeIsCheckedAgain(t *testing.T) {
 	d.run(400, 1, 2*time.Hour, obsidian)
 	d.run(401, 400, 10*time.Minute, "git gc")
 	d.run(500, 1, -time.Minute, obsidian) // the clock was set back
-	given := unasked(&orphan, 200, 300, 301, 400, 401, 500)
+	given := unasked("orphan", 200, 300, 301, 400, 401, 500)
 
 	p := d.plan(t, Consent{OlderThan: time.Hour}, given)
 	p.only(t, 400)
@@ -142,9 +142,9 @@ func TestLaw1AgeIsThatOfNow(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, 59*time.Minute, obsidian)
 	d.Taken = d.Taken.Add(2 * time.Minute)
-	d.plan(t, Consent{OlderThan: time.Hour}, unasked(&orphan, 200)).only(t, 200)
+	d.plan(t, Consent{OlderThan: time.Hour}, unasked("orphan", 200)).only(t, 200)
 	d.Taken = d.Taken.Add(-10 * time.Minute)
-	d.plan(t, Consent{OlderThan: time.Hour}, unasked(&orphan, 200)).only(t)
+	d.plan(t, Consent{OlderThan: time.Hour}, unasked("orphan", 200)).only(t)
 }
 
 func TestLaw1OnlyWhatARuleGaveUp(t *testing.T) {
@@ -156,27 +156,27 @@ func TestLaw1OnlyWhatARuleGaveUp(t *testing.T) {
 	d.run(401, 400, time.Hour, "npm run dev")
 	d.run(500, 1, time.Hour, "vim notes.md")
 
-	p := d.plan(t, Consent{}, unasked(&orphan, 300, 400, 500, 4711))
+	p := d.plan(t, Consent{}, unasked("orphan", 300, 400, 500, 4711))
 	p.only(t, 400)
 	p.keeps(t, 300, "pid 301: it was not given up") // to end a launcher alone makes an orphan
 	p.keeps(t, 401, "not known to be a part of it")
 	p.keeps(t, 500, "belongs to no server")
 
-	d.plan(t, Consent{}, unasked(&orphan, 301)).keeps(t, 301, "pid 300: it was not given up")
-	d.plan(t, Consent{}, unasked(&orphan, 300), unasked(&staleGeneration, 301, 300)).only(t, 300, 301)
+	d.plan(t, Consent{}, unasked("orphan", 301)).keeps(t, 301, "pid 300: it was not given up")
+	d.plan(t, Consent{}, unasked("orphan", 300), unasked("stale-generation", 301, 300)).only(t, 300, 301)
 }
 
 func TestLaw1OnRequestNeedsTheRuleNamed(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(300, 1, time.Hour, obsidian)
-	given := []Finding{asked(&staleGeneration, 200), unasked(&leftoverHelper, 300)}
+	given := []Finding{asked("stale-generation", 200), unasked("leftover-helper", 300)}
 
 	d.plan(t, Consent{}, given...).only(t, 300)
-	d.plan(t, Consent{Rules: []string{orphan.ID}}, given...).only(t)
-	d.plan(t, Consent{Rules: []string{orphan.ID, staleGeneration.ID}}, given...).only(t, 200)
-	d.plan(t, Consent{Rules: []string{orphan.ID, leftoverHelper.ID}}, given...).only(t, 300)
-	d.plan(t, Consent{Rules: []string{orphan.ID, "", "stale", "*"}}, given...).only(t)
+	d.plan(t, Consent{Rules: []string{"orphan"}}, given...).only(t)
+	d.plan(t, Consent{Rules: []string{"orphan", "stale-generation"}}, given...).only(t, 200)
+	d.plan(t, Consent{Rules: []string{"orphan", "leftover-helper"}}, given...).only(t, 300)
+	d.plan(t, Consent{Rules: []string{"orphan", "", "stale", "*"}}, given...).only(t)
 }
 
 func TestLaw2NeverPID1(t *testing.T) {
@@ -186,10 +186,10 @@ func TestLaw2NeverPID1(t *testing.T) {
 	first.Args, first.UID = strings.Fields(obsidian), user(me)
 	d.proc(50).PPID = 0
 	d.proc(plain).PPID = 50
-	p := d.plan(t, Consent{}, unasked(&orphan, 1))
+	p := d.plan(t, Consent{}, unasked("orphan", 1))
 	p.only(t)
 	p.keeps(t, 1, "pid 1: it is the first process")
-	d.plan(t, Consent{}, unasked(&orphan, 0, -1)).only(t)
+	d.plan(t, Consent{}, unasked("orphan", 0, -1)).only(t)
 }
 
 func TestLaw2NeverAKernelThread(t *testing.T) {
@@ -200,7 +200,7 @@ func TestLaw2NeverAKernelThread(t *testing.T) {
 	}
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(201, 200, time.Hour, "").Name = "kworker/0:2" // or a process that wiped its command line
-	p := d.plan(t, Consent{}, unasked(&orphan, 2, 30, 200, 201))
+	p := d.plan(t, Consent{}, unasked("orphan", 2, 30, 200, 201))
 	p.only(t, 200)
 	p.keeps(t, 2, "belongs to no server")
 	p.keeps(t, 30, "belongs to no server")
@@ -211,12 +211,12 @@ func TestLaw2NeverItself(t *testing.T) {
 	d := newDesk()
 	d.proc(self).PPID = 1
 	d.proc(self).Args = strings.Fields("mcp-server-doctor reap") // were it taken for a server
-	p := d.plan(t, Consent{}, unasked(&orphan, self))
+	p := d.plan(t, Consent{}, unasked("orphan", self))
 	p.only(t)
 	p.keeps(t, self, "started from inside it (below pid 900)")
 	// Another process of that name is nobody special.
 	d.run(200, 1, time.Hour, "mcp-server-doctor reap")
-	d.plan(t, Consent{}, unasked(&orphan, 200)).only(t, 200)
+	d.plan(t, Consent{}, unasked("orphan", 200)).only(t, 200)
 }
 
 func TestLaw2NeverAnAncestor(t *testing.T) {
@@ -228,7 +228,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(202, 201, time.Hour, "bash")
 		d.proc(self).PPID = 202
 		d.run(210, 201, time.Hour, "npm run dev") // a helper of the same instance, beside it
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 201, 202, 210))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202, 210))
 		p.only(t)
 		for _, pid := range []int{200, 201, 202, 210} {
 			p.keeps(t, pid, "started from inside it (below pid 200)")
@@ -246,7 +246,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(223, 222, time.Hour, "python -m mcp_server_git")
 		d.run(300, 1, time.Hour, claude) // another of the kind is ended
 		d.run(301, 300, time.Hour, obsidian)
-		given := unasked(&orphan, 200, 201, 220, 221, 223, 300, 301)
+		given := unasked("orphan", 200, 201, 220, 221, 223, 300, 301)
 		p := d.plan(t, Consent{}, given)
 		p.only(t, 300, 301)
 		p.keeps(t, 200, "started from inside it")
@@ -263,7 +263,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(201, 200, time.Hour, "mcp-server-shell")
 		d.proc(self).PPID = 201
 		d.run(202, 200, time.Hour, "mcp-server-shell")
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 201, 202))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202))
 		p.only(t)
 		p.keeps(t, 200, "below pid 200")
 		p.keeps(t, 201, "below pid 201")
@@ -282,7 +282,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		} {
 			d.Host.OS = c.os
 			d.proc(self).PPID = c.ppid
-			p := d.planAs(Consent{Self: self}, unasked(&orphan, 200))
+			p := d.planAs(Consent{Self: self}, unasked("orphan", 200))
 			if c.all != (len(p.PIDs()) == 0) {
 				t.Errorf("%s, started by %d: planned are %v; kept %+v", c.os, c.ppid, p.PIDs(), p.Kept)
 			}
@@ -313,7 +313,7 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 		d.run(500, 1, time.Hour, obsidian).UID = nil
 		return d
 	}
-	given := unasked(&orphan, 200, 300, 301, 400, 401, 500)
+	given := unasked("orphan", 200, 300, 301, 400, 401, 500)
 	for name, as := range map[string]int{"a user": me, "root, who does not ask for all": root} {
 		t.Run(name, func(t *testing.T) {
 			p := build(as).plan(t, Consent{}, given)
@@ -341,7 +341,7 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 		d.run(200, 1, time.Hour, obsidian).User = `PC\eve`
 		d.proc(200).UID = nil
 		d.run(300, 1, time.Hour, obsidian).UID = nil
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 300))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, `belongs to the user PC\eve`)
 		p.keeps(t, 300, "cannot be seen whose it is")
@@ -366,7 +366,7 @@ func TestLaw2NeverASupervisedProcess(t *testing.T) {
 		{Manager: "systemd", Name: "notes.service", MainPID: 200}, {Manager: "systemd", Name: "b.service", MainPID: 301},
 		{Manager: "systemd", Name: "run.service", MainPID: 400}, {Manager: "launchd", Name: "agent", MainPID: 700},
 	}
-	p := d.plan(t, Consent{}, unasked(&orphan, 200, 300, 301, 401, 501, 601, 602, 700))
+	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 301, 401, 501, 601, 602, 700))
 	p.only(t)
 	p.keeps(t, 200, "systemd notes.service (pid 200) keeps it")
 	p.keeps(t, 300, "systemd b.service (pid 301) keeps it")
@@ -374,9 +374,9 @@ func TestLaw2NeverASupervisedProcess(t *testing.T) {
 	p.keeps(t, 501, "pm2 (pid 500) keeps it")
 	p.keeps(t, 601, "supervisord (pid 600) keeps it")
 	p.keeps(t, 700, "launchd agent (pid 700) keeps it")
-	d.plan(t, Consent{}, unasked(&spawnPerRequest, 710)).only(t, 710)
+	d.plan(t, Consent{}, unasked("spawn-per-request", 710)).only(t, 710)
 	// A rule that gave up the gateway as well thought of both as one.
-	d.plan(t, Consent{}, unasked(&orphan, 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: pm2")
+	d.plan(t, Consent{}, unasked("orphan", 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: pm2")
 }
 
 func TestLaw2NeverAClientWithATerminal(t *testing.T) {
@@ -389,7 +389,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(401, 400, time.Hour, headless).TTY = "pts/3" // the other way round a launcher may have it
 		d.run(500, 1, time.Hour, headless).TTY = ""        // not told
 		d.run(600, 1, time.Hour, headless)
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 300, 400, 401, 500, 600))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 600))
 		p.only(t, 600)
 		for _, pid := range []int{200, 300, 400, 401, 500} {
 			p.keeps(t, pid, "a client, which somebody may be using")
@@ -401,7 +401,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(201, 200, time.Hour, obsidian).Stdin = pipe(scan.PeerOpen, 200)
 		d.run(300, 1, time.Hour, "node my-agent.js")
 		d.run(301, 300, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 300))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, "a client, which somebody may be using")
 		p.keeps(t, 300, "nobody that mcpdoctor knows")
@@ -411,7 +411,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(200, 1, time.Hour, "npm exec obsidian-mcp-server")
 		d.run(201, 200, time.Hour, obsidian)
 		d.run(202, 200, time.Hour, "claude").TTY = "pts/3"
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 201, 202))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202))
 		p.only(t)
 		p.keeps(t, 202, "pid 202 in it is a client")
 	})
@@ -419,7 +419,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, obsidian)
 		d.run(201, 200, time.Hour, "bash").TTY = "pts/3"
-		p := d.plan(t, Consent{}, unasked(&orphan, 200, 201))
+		p := d.plan(t, Consent{}, unasked("orphan", 200, 201))
 		p.only(t, 200)
 		p.keeps(t, 201, "may be typing")
 	})
@@ -427,11 +427,11 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, headless).TTY = "pts/3"
 		d.run(201, 200, time.Hour, obsidian)
-		p := d.plan(t, Consent{}, unasked(&duplicateSessions, 200, 201))
+		p := d.plan(t, Consent{}, unasked("duplicate-sessions", 200, 201))
 		p.only(t)
 		p.keeps(t, 201, "belongs to Claude Code (pid 200), which is kept: it is a client")
 		// Given up for its own sake it is another matter.
-		d.plan(t, Consent{}, unasked(&staleGeneration, 201)).only(t, 201)
+		d.plan(t, Consent{}, unasked("stale-generation", 201)).only(t, 201)
 	})
 }
 
@@ -443,7 +443,7 @@ func TestLaw2NeverWithoutIdentity(t *testing.T) {
 	d.run(401, 400, time.Hour, obsidian)
 	d.run(500, 1, time.Hour, obsidian)
 	d.run(501, 500, time.Hour, "git gc").Start = 0
-	p := d.plan(t, Consent{}, unasked(&orphan, 200, 300, 400, 401, 500, 501))
+	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 501))
 	p.only(t, 500)
 	p.keeps(t, 200, "its start cannot be read")
 	p.keeps(t, 300, "its age cannot be read")
@@ -491,7 +491,7 @@ func TestLaw4TheServerFirstThenUpwardsThenWhatItStarted(t *testing.T) {
 	d.run(300, 1, time.Hour, chrome) // a browser alone is its own server
 	d.run(301, 300, time.Hour, "/opt/google/chrome/chrome --type=renderer")
 	d.run(302, 301, time.Hour, "/opt/google/chrome/chrome --type=gpu")
-	p := d.plan(t, Consent{}, unasked(&orphan, 200, 201, 202, 203, 210, 211), unasked(&leftoverHelper, 300, 301, 302))
+	p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202, 203, 210, 211), unasked("leftover-helper", 300, 301, 302))
 	var got [][][]int
 	for _, g := range p.Groups() {
 		var stages [][]int
@@ -519,7 +519,7 @@ func (d desk) confirm(t *testing.T, first, second []Finding, change func(later d
 	change(later)
 	r := Recognise(&later.Snapshot)
 	rep := Judge(r, Options{}) // for what it says of who is not given up
-	rep.Findings = append(second, unasked(&orphan, plain))
+	rep.Findings = append(second, unasked("orphan", plain))
 	return Confirm(r, was, NewPlan(r, rep, Consent{OlderThan: time.Minute, Self: self}), rep)
 }
 
@@ -552,7 +552,7 @@ func TestLaw5SparedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
 	d := newDesk()
 	d.run(150, 100, 3*time.Hour, "claude").TTY = "pts/0"
 	d.run(200, 1, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
-	given := []Finding{unasked(&orphan, 200)}
+	given := []Finding{unasked("orphan", 200)}
 	p := d.confirm(t, given, nil, func(later desk) {
 		later.proc(200).PPID, later.proc(200).Stdin = 150, pipe(scan.PeerOpen, 150)
 	})
@@ -568,7 +568,7 @@ func TestLaw5SparedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
 func TestLaw5SparedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
-	given := []Finding{unasked(&orphan, 200)}
+	given := []Finding{unasked("orphan", 200)}
 	p := d.confirm(t, given, given, func(later desk) {
 		later.Host.Services = []scan.Service{{Manager: "systemd", Name: "x.service", MainPID: 200}}
 	})
@@ -587,7 +587,7 @@ func TestLaw5SparedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
 func TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
-	given := []Finding{unasked(&orphan, 200)}
+	given := []Finding{unasked("orphan", 200)}
 	p := d.confirm(t, given, given, func(later desk) { later.proc(200).Start++ }) // as old, for the clock's sake
 	p.only(t)
 	p.keeps(t, 200, "the first look did not find that pid 200 has leaked")
@@ -601,7 +601,7 @@ func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
 	d.run(300, 1, time.Hour, obsidian)
 	d.run(301, 300, time.Hour, "git gc")
 	d.run(400, 1, time.Hour, obsidian) // only the second look gives it up
-	p := d.confirm(t, []Finding{unasked(&orphan, 200, 201, 300, 301)}, []Finding{unasked(&orphan, 200, 202, 300, 301, 302, 400)}, func(later desk) {
+	p := d.confirm(t, []Finding{unasked("orphan", 200, 201, 300, 301)}, []Finding{unasked("orphan", 200, 202, 300, 301, 302, 400)}, func(later desk) {
 		later.remove(201)
 		later.run(202, 200, time.Hour, obsidian) // its launcher has started it again
 		later.run(302, 300, time.Hour, "git prune")
@@ -620,7 +620,7 @@ func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
 	d.run(400, 1, time.Hour, "npm exec obsidian-mcp-server")
 	d.run(401, 400, time.Hour, obsidian)
 	d.run(500, 1, time.Hour, obsidian)
-	given := unasked(&orphan, 200, 300, 400, 401, 500)
+	given := unasked("orphan", 200, 300, 400, 401, 500)
 	p := d.confirm(t, []Finding{given}, []Finding{given}, func(later desk) {
 		later.remove(200, 400)
 		later.proc(300).State, later.proc(300).Args = "Z", nil
@@ -638,8 +638,8 @@ func TestLaw6WhatCannotBeDecidedIsKept(t *testing.T) {
 	d := newDesk()
 	d.run(400, 1, time.Hour, "sh /opt/run.sh").Unreadable = []string{"service"}
 	d.run(401, 400, time.Hour, obsidian)
-	for _, consent := range []Consent{{}, {Rules: []string{orphan.ID}}} {
-		d.plan(t, consent, unasked(&orphan, 401)).keeps(t, 401, "a service manager may keep pid 400 above it")
+	for _, consent := range []Consent{{}, {Rules: []string{"orphan"}}} {
+		d.plan(t, consent, unasked("orphan", 401)).keeps(t, 401, "a service manager may keep pid 400 above it")
 	}
 }
 
@@ -656,7 +656,7 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	p.Stdin, p.Started = pipe(scan.PeerClosed), time.Time{}
 	r := Recognise(&d.Snapshot)
 	NewPlan(r, Judge(r, Options{}), Consent{Self: self}).only(t)
-	asked := NewPlan(r, Judge(r, Options{}), Consent{Self: self, Rules: []string{orphan.ID}})
+	asked := NewPlan(r, Judge(r, Options{}), Consent{Self: self, Rules: []string{"orphan"}})
 	asked.only(t, 200, 300, 500)
 	asked.keeps(t, 400, "a service manager may keep it and could not be asked")
 
@@ -666,7 +666,7 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	d.run(201, 200, time.Hour, "").Unreadable = []string{"args"}
 	d.run(300, 1, time.Hour, "sh -c obsidian-mcp-server").Stdin = pipe(scan.PeerClosed)
 	d.run(301, 300, time.Hour, obsidian).Stdin = pipe(scan.PeerOpen)
-	plan := d.plan(t, Consent{}, unasked(&orphan, 200, 201, 300, 301))
+	plan := d.plan(t, Consent{}, unasked("orphan", 200, 201, 300, 301))
 	plan.only(t, 200)
 	plan.keeps(t, 201, "what it runs cannot be read")
 	plan.keeps(t, 301, "nobody looked who holds it")
@@ -680,7 +680,7 @@ func TestLaw6WhoCanStillBeTalkedToIsKept(t *testing.T) {
 	d.proc(200).Args = []string{"sh", "-c", "obsidian-mcp-server & github-mcp-server stdio"}
 	d.run(201, 200, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
 	d.run(202, 200, time.Hour, "github-mcp-server stdio").Stdin = pipe(scan.PeerOpen, 150)
-	given := unasked(&orphan, 200, 201, 202)
+	given := unasked("orphan", 200, 201, 202)
 	p := d.plan(t, Consent{}, given)
 	p.only(t)
 	p.keeps(t, 201, "pid 202: its stdin is held by pid 150")

@@ -41,7 +41,7 @@ func Verify(r *Recognised, p *Plan, before *Recognised) *Plan {
 func leftBehind(r, before *Recognised) []string {
 	var out []string
 	for _, f := range Judge(r, Options{}).Findings {
-		if f.Rule != orphan.ID && f.Rule != leftoverHelper.ID {
+		if f.Rule != "orphan" && f.Rule != "leftover-helper" {
 			continue
 		}
 		for _, row := range f.Processes {

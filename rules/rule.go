@@ -9,7 +9,12 @@ type Rule struct {
 	ID       string   `json:"id"`    // a short slug, never used again for another meaning
 	Title    string   `json:"title"` // what it says, in one line
 	Severity Severity `json:"severity"`
-	Reap     string   `json:"reap"` // what may be ended, and when
+
+	// Order is the rule's place in judging. An instance that one rule has claimed is left alone by
+	// those with a higher Order, so the more exact rule has the lower one.
+	Order int `json:"-"`
+
+	Reap string `json:"reap"` // what may be ended, and when
 
 	Why      string   `json:"why"`        // why it happens and why it matters
 	Evidence []string `json:"evidence"`   // what it wants to see
@@ -25,27 +30,22 @@ type Rule struct {
 	check func(*judgement) []Finding
 }
 
-// all is in the order of judging. An instance that one rule has explained is not explained again
-// by a later one, so the more exact rule comes first.
-var all = []*Rule{
-	&orphan,
-	&spawnPerRequest,
-	&staleGeneration,
-	&duplicateSessions,
-	&runawayParent,
-	&leftoverHelper,
-	&zombie,
-	&memoryGrowth,
-	&sessionRetention,
-	&sseTransport,
+// registry is every rule, in the order of judging.
+var registry []*Rule
+
+// register adds a rule. Each rule file calls it once, so that a rule needs no second place.
+func register(r Rule) *Rule {
+	registry = append(registry, &r)
+	slices.SortFunc(registry, func(a, b *Rule) int { return a.Order - b.Order })
+	return &r
 }
 
 // Rules returns every rule, in the order of judging.
-func Rules() []*Rule { return slices.Clone(all) }
+func Rules() []*Rule { return slices.Clone(registry) }
 
 // Lookup returns the rule with that ID, nil when there is none.
 func Lookup(id string) *Rule {
-	for _, r := range all {
+	for _, r := range registry {
 		if r.ID == id {
 			return r
 		}

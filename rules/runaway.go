@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-var runawayParent = Rule{
+var _ = register(Rule{
 	ID:       "runaway-parent",
+	Order:    50,
 	Title:    "one client or gateway holds far more servers than it needs",
 	Severity: Warning,
 	Reap:     "never the parent; its older copies on request",
@@ -25,9 +26,8 @@ var runawayParent = Rule{
 		"restart the parent: that ends its servers; then update it, and report that it keeps servers per session",
 		"remove the server from the configuration where it is not needed in every session",
 	},
-}
-
-func init() { runawayParent.check = findRunaways }
+	check: findRunaways,
+})
 
 const (
 	// manyCopies is how many copies of one server are more than a client needs: applications start
@@ -85,7 +85,7 @@ func (t *judgement) runaway(parent *instance, copies []*instance, most int) Find
 		latest[in.identity] = in
 	}
 	c := claim{
-		rule: &runawayParent, severity: Warning, confidence: Likely, subjects: []*instance{parent}, mainOnly: true, others: copies, parent: parent,
+		severity: Warning, confidence: Likely, subjects: []*instance{parent}, mainOnly: true, others: copies, parent: parent,
 		key: fmt.Sprint(parent.root().ID()),
 	}
 	var bytes int64
@@ -93,7 +93,7 @@ func (t *judgement) runaway(parent *instance, copies []*instance, most int) Find
 		bytes += in.rss()
 		if latest[in.identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", runawayParent.ID, most, parent.name, parent.main().PID))
+			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", t.rule.ID, most, parent.name, parent.main().PID))
 		}
 	}
 	c.onRequest = t.oldEnough(c.onRequest)
@@ -112,7 +112,7 @@ func (t *judgement) runaway(parent *instance, copies []*instance, most int) Find
 		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(&runawayParent, c.onRequest, true))
+		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain runaway-parent")
 	return t.finding(c)

@@ -1,7 +1,8 @@
 package rules
 
-var sessionRetention = Rule{
+var _ = register(Rule{
 	ID:       "session-retention",
+	Order:    90,
 	Title:    "an HTTP server keeps its sessions in memory: dropped ones pile up, and a restart loses all",
 	Severity: Warning,
 	Reap:     "nothing: `probe` finds it, and the server has to change",
@@ -24,7 +25,7 @@ var sessionRetention = Rule{
 		remedyNoSessions, remedyIdleTimeout, remedy404, remedyGatewayTimeout, remedyGateway404, remedyTypeScript, remedyMastra, remedyFastMCP,
 		remedyLog, remedyOneMemory, remedyWithout, remedyDiscover,
 	},
-}
+})
 
 // What several findings say, once.
 const (

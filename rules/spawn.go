@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-var spawnPerRequest = Rule{
+var _ = register(Rule{
 	ID:       "spawn-per-request",
+	Order:    20,
 	Title:    "a living gateway keeps one server per request",
 	Severity: Error,
 	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request, and it is older than whatever is still being answered; else on request",
@@ -31,9 +32,8 @@ var spawnPerRequest = Rule{
 		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps old arguments and may keep old children",
 		"serve over Streamable HTTP directly where the server can: one process for all clients",
 	},
-}
-
-func init() { spawnPerRequest.check = findSpawned }
+	check: findSpawned,
+})
 
 const (
 	// inFlight is how old a server may be that is still at work on its one request.
@@ -167,12 +167,12 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 	case !counted:
 		proved = max(proved, sessionIdle)
 	}
-	idle = t.take(&spawnPerRequest, idle)
+	idle = t.take(idle)
 	if len(idle) == 0 {
 		return Finding{}, false
 	}
 	c := claim{
-		rule: &spawnPerRequest, severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
+		severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
 		key: fmt.Sprint(gateway.root().ID(), identity),
 	}
 	spared := 0
@@ -300,6 +300,6 @@ func (t *judgement) spawnRemedy(gateway *instance, m mode, idle []*instance, nam
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
 	}
-	r.Commands = append(r.Commands, t.reapLine(&spawnPerRequest, idle, named), "mcpdoctor explain spawn-per-request")
+	r.Commands = append(r.Commands, t.reapLine(idle, named), "mcpdoctor explain spawn-per-request")
 	return r
 }

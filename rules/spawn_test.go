@@ -71,9 +71,9 @@ func TestGatewayModes(t *testing.T) {
 			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
-				if f.Rule == spawnPerRequest.ID {
+				if f.Rule == "spawn-per-request" {
 					safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
-				} else if f.Rule != runawayParent.ID {
+				} else if f.Rule != "runaway-parent" {
 					t.Errorf("%s: %s", f.Rule, f.Title)
 				}
 			}
@@ -124,7 +124,7 @@ func TestGatewayThatDoesNotListen(t *testing.T) {
 	}
 	found := 0
 	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
-		if f.Rule == spawnPerRequest.ID {
+		if f.Rule == "spawn-per-request" {
 			found += len(f.Reap.OnRequest)
 		}
 		if len(f.Reap.Safe) > 0 {

@@ -1,7 +1,8 @@
 package rules
 
-var sseTransport = Rule{
+var _ = register(Rule{
 	ID:       "sse-transport",
+	Order:    100,
 	Title:    "an endpoint speaks the deprecated HTTP+SSE transport, whose sessions die with the connection",
 	Severity: Warning,
 	Reap:     "nothing: `probe` finds it, and the server has to change",
@@ -22,7 +23,7 @@ var sseTransport = Rule{
 		remedyRefuseDead,
 		remedySupergatewaySSE,
 	},
-}
+})
 
 const (
 	remedyStreamableHTTP  = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"

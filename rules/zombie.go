@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-var zombie = Rule{
+var _ = register(Rule{
 	ID:       "zombie",
+	Order:    70,
 	Title:    "a client or gateway does not wait for its ended children",
 	Severity: Warning,
 	Reap:     "never: a zombie has ended already, and only its parent can clear it",
@@ -18,9 +19,8 @@ var zombie = Rule{
 		"give the container an init that waits: docker run --init, init: true in compose, or tini or dumb-init as its entry point",
 		"restart the parent: its zombies then go to PID 1, which waits for them; then update it",
 	},
-}
-
-func init() { zombie.check = findZombies }
+	check: findZombies,
+})
 
 // manyZombies is where zombies are no passing moment any more: one ended child may be waited for
 // in a moment, two at once seldom are.
@@ -56,7 +56,7 @@ func (t *judgement) zombies(parent *instance, dead []int32) Finding {
 		subjects = append(subjects, &instance{table: t.table, rootNode: node, mainNode: node, members: []int32{node}})
 	}
 	c := claim{
-		rule: &zombie, severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
+		severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
 		key:      fmt.Sprint(parent.root().ID()),
 		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, Count(len(dead), "ended child process")),
 		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
