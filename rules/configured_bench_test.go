@@ -6,6 +6,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan/config"
+	"mcpdoctor/testdata/tables"
 )
 
 // BenchmarkConfigure compares forty entries with a table in which nearly everything is about MCP.
@@ -18,7 +19,7 @@ func BenchmarkConfigure(b *testing.B) {
 		})
 	}
 	for _, processes := range []int{3_000, 100_000} {
-		seen := rules.Recognise(generate(1, processes))
+		seen := rules.Recognise(tables.Generate(1, processes))
 		b.Run(fmt.Sprint(processes), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -1,10 +1,7 @@
 package rules_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +10,7 @@ import (
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/config"
+	"mcpdoctor/testdata/tables"
 )
 
 // TestConfiguredCommands compares one configured command with one process.
@@ -260,44 +258,30 @@ func configuredTable(os string, procs ...configuredProc) *scan.Snapshot {
 // TestConfiguredCases configures what runs in the handed cases. Knowing what a server is called must
 // not change what is found, and above all not what may be ended.
 func TestConfiguredCases(t *testing.T) {
-	files, err := filepath.Glob("../testdata/snapshots/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
-	}
 	named := 0
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var c aCase
-			if err := json.Unmarshal(text, &c); err != nil {
-				t.Fatal(err)
-			}
-			plain := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
-			var found config.Found
-			for _, srv := range plain.Servers {
-				for _, p := range c.Snapshot.Processes {
-					if p.PID == srv.RootPID && len(p.Args) > 0 {
-						words := strings.Fields(strings.Join(p.Args, " "))
-						found.Servers = append(found.Servers, config.Server{Client: "Cursor", Name: "mine", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: p.CWD})
-					}
+	tables.EachCase(t, "../testdata/snapshots", func(t *testing.T, c *tables.Case) {
+		plain := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
+		var found config.Found
+		for _, srv := range plain.Servers {
+			for _, p := range c.Snapshot.Processes {
+				if p.PID == srv.RootPID && len(p.Args) > 0 {
+					words := strings.Fields(strings.Join(p.Args, " "))
+					found.Servers = append(found.Servers, config.Server{Client: "Cursor", Name: "mine", Transport: config.Stdio, Command: words[0], Args: words[1:], CWD: p.CWD})
 				}
 			}
-			seen := rules.Recognise(&c.Snapshot)
-			rules.Configure(seen, found, nil)
-			told := rules.Judge(seen, rules.Options{})
-			if a, b := subjects(plain), subjects(told); a != b {
-				t.Errorf("findings without and with a configuration:\n%s\n%s", a, b)
+		}
+		seen := rules.Recognise(&c.Snapshot)
+		rules.Configure(seen, found, nil)
+		told := rules.Judge(seen, rules.Options{})
+		if a, b := subjects(plain), subjects(told); a != b {
+			t.Errorf("findings without and with a configuration:\n%s\n%s", a, b)
+		}
+		for _, srv := range told.Servers {
+			if srv.Server == "mine" {
+				named++
 			}
-			for _, srv := range told.Servers {
-				if srv.Server == "mine" {
-					named++
-				}
-			}
-		})
-	}
+		}
+	})
 	if named < 100 {
 		t.Errorf("%d servers were recognised by configuration, want at least 100 of the cases'", named)
 	}

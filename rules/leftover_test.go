@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/testdata/tables"
 )
 
 // Which browsers belong to nobody any more, and which only look like it.
@@ -17,63 +18,63 @@ func TestLeftovers(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name            string
-		build           func(h *host)
+		build           func(h *tables.Machine)
 		safe, onRequest []int
 	}{
-		{"adopted, nobody drives it", func(h *host) {
-			h.run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed, FD: 3}
-			h.run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
-			h.run(202, 1, time.Hour, handler)
+		{"adopted, nobody drives it", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed, FD: 3}
+			h.Run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
+			h.Run(202, 1, time.Hour, handler)
 		}, []int{200, 201}, nil},
-		{"adopted, with an agent at work that it has started, and a shell", func(h *host) {
-			h.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
-			h.run(201, 200, time.Minute, "claude -p --output-format json")
-			h.run(202, 201, time.Minute, "github-mcp-server stdio")
-			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
+		{"adopted, with an agent at work that it has started, and a shell", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
+			h.Run(201, 200, time.Minute, "claude -p --output-format json")
+			h.Run(202, 201, time.Minute, "github-mcp-server stdio")
+			h.Run(203, 200, time.Minute, "bash").TTY = "pts/3"
 		}, nil, []int{200, 203}},
-		{"adopted, and started by hand to log in", func(h *host) {
-			h.run(200, 1, time.Hour, "/opt/google/chrome/chrome --user-data-dir=/home/dev/.cache/chrome-devtools-mcp/chrome-profile https://example.com")
+		{"adopted, and started by hand to log in", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, "/opt/google/chrome/chrome --user-data-dir=/home/dev/.cache/chrome-devtools-mcp/chrome-profile https://example.com")
 		}, nil, []int{200}},
-		{"adopted, with a shell that it has started", func(h *host) {
-			h.run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
-			h.run(203, 200, time.Minute, "bash").TTY = "pts/3"
+		{"adopted, with a shell that it has started", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, "bun /home/dev/.claude/plugins/claude-mem/worker-service.cjs start")
+			h.Run(203, 200, time.Minute, "bash").TTY = "pts/3"
 		}, []int{200}, []int{203}},
-		{"adopted, and somebody drives it", func(h *host) {
-			h.run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, FD: 3}
+		{"adopted, and somebody drives it", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, chrome).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, FD: 3}
 		}, nil, nil},
-		{"adopted, and nobody could look who drives it", func(h *host) {
-			h.run(200, 1, time.Hour, chrome).Unreadable = []string{"stdin"}
+		{"adopted, and nobody could look who drives it", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, chrome).Unreadable = []string{"stdin"}
 		}, nil, []int{200}},
-		{"below its server, with its crash handlers below PID 1", func(h *host) {
-			h.run(150, 100, time.Hour, "claude")
-			h.run(160, 150, time.Hour, "node /x/node_modules/.bin/playwright-mcp")
-			h.run(200, 160, time.Hour, chrome)
-			h.run(201, 1, time.Hour, handler)
-			h.run(202, 1, time.Hour, handler)
+		{"below its server, with its crash handlers below PID 1", func(h *tables.Machine) {
+			h.Run(150, 100, time.Hour, "claude")
+			h.Run(160, 150, time.Hour, "node /x/node_modules/.bin/playwright-mcp")
+			h.Run(200, 160, time.Hour, chrome)
+			h.Run(201, 1, time.Hour, handler)
+			h.Run(202, 1, time.Hour, handler)
 		}, nil, nil},
-		{"below a script", func(h *host) {
-			h.run(150, 100, time.Hour, "node scrape.js")
-			h.run(200, 150, time.Hour, chrome)
+		{"below a script", func(h *tables.Machine) {
+			h.Run(150, 100, time.Hour, "node scrape.js")
+			h.Run(200, 150, time.Hour, chrome)
 		}, nil, nil},
-		{"adopted, with a debugging port", func(h *host) {
-			p := h.run(200, 1, time.Hour, byPort)
-			p.Stdin, p.Listen = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}
+		{"adopted, with a debugging port", func(h *tables.Machine) {
+			p := h.Run(200, 1, time.Hour, byPort)
+			p.Stdin, p.Listen = tables.Pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}
 		}, nil, []int{200}},
-		{"adopted, and nobody could look whether it has a debugging port", func(h *host) {
-			p := h.run(200, 1, time.Hour, byPort)
-			p.Stdin, p.Unreadable = pipe(scan.PeerClosed), []string{"listen"}
+		{"adopted, and nobody could look whether it has a debugging port", func(h *tables.Machine) {
+			p := h.Run(200, 1, time.Hour, byPort)
+			p.Stdin, p.Unreadable = tables.Pipe(scan.PeerClosed), []string{"listen"}
 		}, nil, []int{200}},
-		{"adopted, with a debugging port to which somebody is connected", func(h *host) {
-			p, one := h.run(200, 1, time.Hour, byPort), 1
-			p.Stdin, p.Listen, p.InboundConnections = pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}, &one
+		{"adopted, with a debugging port to which somebody is connected", func(h *tables.Machine) {
+			p, one := h.Run(200, 1, time.Hour, byPort), 1
+			p.Stdin, p.Listen, p.InboundConnections = tables.Pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:33333"}, &one
 		}, nil, nil},
-		{"a person's own browser", func(h *host) {
-			h.run(200, 1, time.Hour, "/opt/google/chrome/chrome")
-			h.run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
+		{"a person's own browser", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, "/opt/google/chrome/chrome")
+			h.Run(201, 200, time.Hour, "/opt/google/chrome/chrome --type=renderer")
 		}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHost()
+			h := tables.NewMachine()
 			c.build(h)
 			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int

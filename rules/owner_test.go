@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/testdata/tables"
 )
 
 // Who owns a server, by all that can be above it.
@@ -12,80 +13,83 @@ func TestOwner(t *testing.T) {
 	const server = "github-mcp-server stdio"
 	for _, c := range []struct {
 		name    string
-		build   func(h *host)
+		build   func(h *tables.Machine)
 		kind    OwnerKind
 		pid     int
 		verdict Verdict
 	}{
-		{"a client", func(h *host) { h.run(150, 100, time.Hour, "claude"); h.run(200, 150, time.Hour, server) }, OwnerClient, 150, InUse},
-		{"a client behind a shell script that is unknown", func(h *host) {
-			h.run(150, 100, time.Hour, "claude")
-			h.run(160, 150, time.Hour, "bash /home/dev/start.sh")
-			h.run(200, 160, time.Hour, server)
+		{"a client", func(h *tables.Machine) { h.Run(150, 100, time.Hour, "claude"); h.Run(200, 150, time.Hour, server) }, OwnerClient, 150, InUse},
+		{"a client behind a shell script that is unknown", func(h *tables.Machine) {
+			h.Run(150, 100, time.Hour, "claude")
+			h.Run(160, 150, time.Hour, "bash /home/dev/start.sh")
+			h.Run(200, 160, time.Hour, server)
 		}, OwnerClient, 150, InUse},
-		{"a gateway", func(h *host) {
-			h.run(150, 1, time.Hour, "mcp-proxy --port 8000 -- "+server)
-			h.run(200, 150, time.Hour, server)
+		{"a gateway", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "mcp-proxy --port 8000 -- "+server)
+			h.Run(200, 150, time.Hour, server)
 		}, OwnerGateway, 150, InUse},
-		{"a program on an SDK", func(h *host) { h.run(150, 100, time.Hour, "node my-agent.js"); h.run(200, 150, time.Hour, server) }, OwnerClient, 150, InUse},
-		{"a person at a shell", func(h *host) { h.run(200, 100, time.Hour, server) }, OwnerTerminal, 100, InUse},
-		{"a person at tmux", func(h *host) {
-			h.run(150, 1, time.Hour, "tmux new-session -d").Name = "tmux: server"
-			h.run(160, 150, time.Hour, "-zsh")
-			h.run(200, 160, time.Hour, server)
+		{"a program on an SDK", func(h *tables.Machine) {
+			h.Run(150, 100, time.Hour, "node my-agent.js")
+			h.Run(200, 150, time.Hour, server)
+		}, OwnerClient, 150, InUse},
+		{"a person at a shell", func(h *tables.Machine) { h.Run(200, 100, time.Hour, server) }, OwnerTerminal, 100, InUse},
+		{"a person at tmux", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "tmux new-session -d").Name = "tmux: server"
+			h.Run(160, 150, time.Hour, "-zsh")
+			h.Run(200, 160, time.Hour, server)
 		}, OwnerTerminal, 160, InUse},
-		{"systemd, as a job", func(h *host) {
-			h.run(200, 1, time.Hour, server)
+		{"systemd, as a job", func(h *tables.Machine) {
+			h.Run(200, 1, time.Hour, server)
 			h.Host.Services = []scan.Service{{Manager: "systemd", Name: "mcp.service", MainPID: 200}}
 		}, OwnerService, 200, Supervised},
-		{"systemd, by a script that is the job", func(h *host) {
-			h.run(150, 1, time.Hour, "sh /opt/run.sh")
-			h.run(200, 150, time.Hour, server)
+		{"systemd, by a script that is the job", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "sh /opt/run.sh")
+			h.Run(200, 150, time.Hour, server)
 			h.Host.Services = []scan.Service{{Manager: "systemd", Name: "mcp.service", MainPID: 150}}
 		}, OwnerService, 150, Supervised},
-		{"pm2", func(h *host) {
-			h.run(150, 1, time.Hour, "PM2 v7.0.4: God Daemon (/root/.pm2)").Args = []string{"PM2 v7.0.4: God Daemon (/root/.pm2)"}
-			h.run(200, 150, time.Hour, server)
+		{"pm2", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "PM2 v7.0.4: God Daemon (/root/.pm2)").Args = []string{"PM2 v7.0.4: God Daemon (/root/.pm2)"}
+			h.Run(200, 150, time.Hour, server)
 		}, OwnerService, 150, Supervised},
-		{"systemd --user, which only adopts", func(h *host) {
-			h.run(150, 1, time.Hour, "/usr/lib/systemd/systemd --user")
-			h.run(200, 150, time.Hour, server)
+		{"systemd --user, which only adopts", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "/usr/lib/systemd/systemd --user")
+			h.Run(200, 150, time.Hour, server)
 		}, OwnerNobody, 150, Leaked},
-		{"WSL's relay, which only adopts", func(h *host) {
-			h.run(150, 1, time.Hour, "/init").Name = "Relay(151)"
-			h.run(200, 150, time.Hour, server)
+		{"WSL's relay, which only adopts", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "/init").Name = "Relay(151)"
+			h.Run(200, 150, time.Hour, server)
 		}, OwnerNobody, 150, Leaked},
-		{"tini -s, which adopts", func(h *host) {
-			h.run(150, 100, 2*time.Hour, "tini -s -- claude")
-			h.run(200, 150, time.Hour, server)
+		{"tini -s, which adopts", func(h *tables.Machine) {
+			h.Run(150, 100, 2*time.Hour, "tini -s -- claude")
+			h.Run(200, 150, time.Hour, server)
 		}, OwnerNobody, 150, Leaked},
-		{"cron, which starts for others", func(h *host) {
-			h.run(150, 1, time.Hour, "/usr/sbin/cron -f")
-			h.run(160, 150, time.Hour, "/bin/sh -c /home/dev/job.sh")
-			h.run(200, 160, time.Hour, server)
+		{"cron, which starts for others", func(h *tables.Machine) {
+			h.Run(150, 1, time.Hour, "/usr/sbin/cron -f")
+			h.Run(160, 150, time.Hour, "/bin/sh -c /home/dev/job.sh")
+			h.Run(200, 160, time.Hour, server)
 		}, OwnerUnknown, 160, Unknown},
-		{"a parent that cannot be seen", func(h *host) { h.run(200, 4444, time.Hour, server) }, OwnerUnknown, 4444, Unknown},
-		{"the container's own init", func(h *host) {
+		{"a parent that cannot be seen", func(h *tables.Machine) { h.Run(200, 4444, time.Hour, server) }, OwnerUnknown, 4444, Unknown},
+		{"the container's own init", func(h *tables.Machine) {
 			h.Host.Container = true
 			h.Processes = nil
-			h.run(1, 0, time.Hour, "tini -- "+server)
-			h.run(7, 1, time.Hour, server)
+			h.Run(1, 0, time.Hour, "tini -- "+server)
+			h.Run(7, 1, time.Hour, server)
 		}, OwnerUnknown, 0, Unknown},
-		{"a client that is PID 1 of its container", func(h *host) {
+		{"a client that is PID 1 of its container", func(h *tables.Machine) {
 			h.Host.Container = true
 			h.Processes = nil
-			h.run(1, 0, time.Hour, "python -m hermes_cli.main gateway run")
-			h.run(7, 1, time.Hour, server)
+			h.Run(1, 0, time.Hour, "python -m hermes_cli.main gateway run")
+			h.Run(7, 1, time.Hour, server)
 		}, OwnerClient, 1, InUse},
-		{"an unknown program that is PID 1 of its container", func(h *host) {
+		{"an unknown program that is PID 1 of its container", func(h *tables.Machine) {
 			h.Host.Container = true
 			h.Processes = nil
-			h.run(1, 0, time.Hour, "python app.py")
-			h.run(7, 1, time.Hour, server)
+			h.Run(1, 0, time.Hour, "python app.py")
+			h.Run(7, 1, time.Hour, server)
 		}, OwnerClient, 1, InUse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHost()
+			h := tables.NewMachine()
 			c.build(h)
 			r := Judge(Recognise(&h.Snapshot), Options{})
 			if len(r.Servers) != 1 {

@@ -1,38 +1,20 @@
 package rules_test
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/testdata/tables"
 )
 
 // Each case's plan ends exactly what the case gives up, since nothing in the cases is given up that a
 // law keeps: without a rule named what is safe, with every rule named what is given up on request too.
 func TestPlanOfCases(t *testing.T) {
-	files, err := filepath.Glob("../testdata/snapshots/*.json")
-	if err != nil || len(files) < 24 {
-		t.Fatalf("there are %d cases (%v), want at least the 24 handed ones", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var c aCase
-			if err := json.Unmarshal(text, &c); err != nil {
-				t.Fatal(err)
-			}
-			planCase(t, &c)
-		})
-	}
+	tables.EachCase(t, "../testdata/snapshots", planCase)
 }
 
-func planCase(t *testing.T, c *aCase) {
+func planCase(t *testing.T, c *tables.Case) {
 	for i := range c.Snapshot.Processes {
 		if p := &c.Snapshot.Processes[i]; p.TTY == "" {
 			// Of the handed cases nobody knows. A plan would keep the sessions of the desktop
@@ -51,7 +33,7 @@ func planCase(t *testing.T, c *aCase) {
 			want = append(want, c.Expect.Reap.OnRequest...)
 		}
 		p := planOn("a case", &c.Snapshot, rules.Consent{Rules: named, Self: self})
-		same(t, "planned", p.plan.PIDs(), want)
+		tables.Same(t, "planned", p.plan.PIDs(), want)
 		for _, pid := range c.Expect.Reap.Never {
 			if slices.Contains(p.plan.PIDs(), pid) {
 				t.Errorf("pid %d must never be reaped", pid)

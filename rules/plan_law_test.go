@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/testdata/tables"
 )
 
 // The laws of reaping, as far as the plan keeps them. The plan trusts no rule: it is handed reports
@@ -21,23 +22,23 @@ const (
 )
 
 // desk is a host whose processes have users, with mcpdoctor and a plain orphan on it.
-type desk struct{ *host }
+type desk struct{ *tables.Machine }
 
 func newDesk() desk {
-	d := desk{newHost()}
+	d := desk{tables.NewMachine()}
 	for i := range d.Processes {
 		d.Processes[i].UID = user(0)
 	}
 	d.Processes[2].UID = user(me) // the shell
 	d.run(self, 100, time.Second, "mcpdoctor reap --older-than 1m").TTY = "pts/0"
-	d.run(plain, 1, 2*time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
+	d.run(plain, 1, 2*time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
 	return d
 }
 
 func user(uid int) *int { return &uid }
 
 func (d desk) run(pid, ppid int, age time.Duration, line string) *scan.Process {
-	p := d.host.run(pid, ppid, age, line)
+	p := d.Machine.Run(pid, ppid, age, line)
 	p.UID = user(me)
 	return p
 }
@@ -398,9 +399,9 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 	t.Run("a program that is only taken for a client", func(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, "node my-agent.js")
-		d.run(201, 200, time.Hour, obsidian).Stdin = pipe(scan.PeerOpen, 200)
+		d.run(201, 200, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerOpen, 200)
 		d.run(300, 1, time.Hour, "node my-agent.js")
-		d.run(301, 300, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
+		d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, "a client, which somebody may be using")
@@ -514,7 +515,7 @@ func TestLaw4TheServerFirstThenUpwardsThenWhatItStarted(t *testing.T) {
 func (d desk) confirm(t *testing.T, first, second []Finding, change func(later desk)) *Plan {
 	t.Helper()
 	was := d.plan(t, Consent{OlderThan: time.Minute}, first...)
-	later := desk{&host{d.Snapshot}}
+	later := desk{&tables.Machine{Snapshot: d.Snapshot}}
 	later.Processes, later.Taken = slices.Clone(d.Processes), d.Taken.Add(2*time.Second)
 	change(later)
 	r := Recognise(&later.Snapshot)
@@ -551,10 +552,10 @@ func (p *Plan) became(t *testing.T, pid int, o Outcome, reason string) {
 func TestLaw5SparedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
 	d := newDesk()
 	d.run(150, 100, 3*time.Hour, "claude").TTY = "pts/0"
-	d.run(200, 1, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
+	d.run(200, 1, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
 	given := []Finding{unasked("orphan", 200)}
 	p := d.confirm(t, given, nil, func(later desk) {
-		later.proc(200).PPID, later.proc(200).Stdin = 150, pipe(scan.PeerOpen, 150)
+		later.proc(200).PPID, later.proc(200).Stdin = 150, tables.Pipe(scan.PeerOpen, 150)
 	})
 	p.only(t)
 	p.became(t, 200, Spared, "not leaked at the second look: its client Claude Code (pid 150) holds its stdin")
@@ -647,13 +648,13 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	// What the rules themselves do not give up unasked.
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian).Unreadable = []string{"stdin"}
-	d.run(300, 1, time.Hour, obsidian).Stdin = pipe(scan.PeerUnknown)
+	d.run(300, 1, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerUnknown)
 	p := d.run(400, 1, time.Hour, obsidian)
-	p.Stdin, p.Unreadable = pipe(scan.PeerClosed), []string{"service"}
+	p.Stdin, p.Unreadable = tables.Pipe(scan.PeerClosed), []string{"service"}
 	p = d.run(500, 1, time.Hour, obsidian)
-	p.Stdin, p.Unreadable = pipe(scan.PeerClosed), []string{"listen"}
+	p.Stdin, p.Unreadable = tables.Pipe(scan.PeerClosed), []string{"listen"}
 	p = d.run(600, 1, time.Hour, obsidian)
-	p.Stdin, p.Started = pipe(scan.PeerClosed), time.Time{}
+	p.Stdin, p.Started = tables.Pipe(scan.PeerClosed), time.Time{}
 	r := Recognise(&d.Snapshot)
 	NewPlan(r, Judge(r, Options{}), Consent{Self: self}).only(t)
 	asked := NewPlan(r, Judge(r, Options{}), Consent{Self: self, Rules: []string{"orphan"}})
@@ -664,8 +665,8 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	d = newDesk()
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(201, 200, time.Hour, "").Unreadable = []string{"args"}
-	d.run(300, 1, time.Hour, "sh -c obsidian-mcp-server").Stdin = pipe(scan.PeerClosed)
-	d.run(301, 300, time.Hour, obsidian).Stdin = pipe(scan.PeerOpen)
+	d.run(300, 1, time.Hour, "sh -c obsidian-mcp-server").Stdin = tables.Pipe(scan.PeerClosed)
+	d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerOpen)
 	plan := d.plan(t, Consent{}, unasked("orphan", 200, 201, 300, 301))
 	plan.only(t, 200)
 	plan.keeps(t, 201, "what it runs cannot be read")
@@ -676,10 +677,10 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 func TestLaw6WhoCanStillBeTalkedToIsKept(t *testing.T) {
 	d := newDesk()
 	d.run(150, 100, time.Hour, "claude").TTY = "pts/0"
-	d.run(200, 1, time.Hour, "sh -c ./servers.sh").Stdin = pipe(scan.PeerClosed)
+	d.run(200, 1, time.Hour, "sh -c ./servers.sh").Stdin = tables.Pipe(scan.PeerClosed)
 	d.proc(200).Args = []string{"sh", "-c", "obsidian-mcp-server & github-mcp-server stdio"}
-	d.run(201, 200, time.Hour, obsidian).Stdin = pipe(scan.PeerClosed)
-	d.run(202, 200, time.Hour, "github-mcp-server stdio").Stdin = pipe(scan.PeerOpen, 150)
+	d.run(201, 200, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
+	d.run(202, 200, time.Hour, "github-mcp-server stdio").Stdin = tables.Pipe(scan.PeerOpen, 150)
 	given := unasked("orphan", 200, 201, 202)
 	p := d.plan(t, Consent{}, given)
 	p.only(t)
@@ -690,6 +691,6 @@ func TestLaw6WhoCanStillBeTalkedToIsKept(t *testing.T) {
 	d.proc(202).Stdin.Holders = []int{4711}
 	d.plan(t, Consent{}, given).keeps(t, 200, "held by pid 4711")
 	// What a living gateway holds at both is the rule's matter.
-	d.proc(200).Stdin, d.proc(201).Stdin = pipe(scan.PeerOpen, 150), pipe(scan.PeerOpen, 150)
+	d.proc(200).Stdin, d.proc(201).Stdin = tables.Pipe(scan.PeerOpen, 150), tables.Pipe(scan.PeerOpen, 150)
 	d.plan(t, Consent{}, given).only(t, 200, 201, 202)
 }

@@ -10,6 +10,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
+	"mcpdoctor/testdata/tables"
 )
 
 // planned is one plan on a generated table, with all that it was made of.
@@ -45,7 +46,7 @@ func eachPlan(t *testing.T, seeds uint64, visit func(*rand.Rand, planned)) {
 		seeds /= 8
 	}
 	for seed := range seeds {
-		s := generate(seed, int(20+seed%130))
+		s := tables.Generate(seed, int(20+seed%130))
 		r := rand.New(rand.NewPCG(seed, 11))
 		c := rules.Consent{
 			OlderThan: []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[r.IntN(4)],
@@ -305,7 +306,7 @@ func TestConfirmedIsWhatBothLooksPlanned(t *testing.T) {
 		if got, want := jsonOf(t, same), jsonOf(t, first.plan); got != want {
 			t.Errorf("%s: a plan does not confirm itself:\n%s\n%s", first.what, want, got)
 		}
-		second := planOn(first.what, later(r, first.snap, first.consent.Self), first.consent)
+		second := planOn(first.what, tables.Later(r, first.snap, first.consent.Self), first.consent)
 		left := rules.Confirm(second.seen, first.plan, second.plan, second.report)
 		subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), first.plan.PIDs())
 		subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), second.plan.PIDs())
@@ -340,39 +341,6 @@ func TestConfirmedIsWhatBothLooksPlanned(t *testing.T) {
 	if confirmed == 0 || spared == 0 {
 		t.Errorf("%d confirmed and %d spared: the generator does not test it", confirmed, spared)
 	}
-}
-
-// later is the table some seconds on: some have ended, some have a client again, a PID belongs to
-// another, something is a service, something new has come.
-func later(r *rand.Rand, s *scan.Snapshot, self int) *scan.Snapshot {
-	out := *s
-	out.Taken = s.Taken.Add(2 * time.Second)
-	out.Processes = nil
-	out.Host.Services = slices.Clone(s.Host.Services)
-	for _, p := range s.Processes {
-		if p.PID != self && p.PID > 1 {
-			switch r.IntN(40) {
-			case 0:
-				continue
-			case 1:
-				p.Start++
-			case 2:
-				p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{s.Processes[r.IntN(len(s.Processes))].PID}}
-			case 3:
-				p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
-			case 4:
-				out.Host.Services = append(out.Host.Services, scan.Service{Manager: "systemd", Name: "new.service", MainPID: p.PID})
-			case 5:
-				p.State, p.Args, p.Cmdline = "Z", nil, ""
-			case 6:
-				p.PPID = s.Processes[r.IntN(len(s.Processes))].PID
-			}
-		}
-		out.Processes = append(out.Processes, p)
-	}
-	g := &generator{Rand: r, s: &out, next: s.Processes[len(s.Processes)-1].PID + 1}
-	g.story()
-	return &out
 }
 
 // A plan does not depend on the order in which the processes came.

@@ -11,13 +11,14 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
+	"mcpdoctor/testdata/tables"
 )
 
 // What holds for every table, whatever is in it.
 func TestEveryReport(t *testing.T) {
 	findings := map[string]int{}
 	for seed := range uint64(400) {
-		s := generate(seed, int(10+seed%120))
+		s := tables.Generate(seed, int(10+seed%120))
 		r := rules.Judge(rules.Recognise(s), rules.Options{})
 		for _, f := range r.Findings {
 			findings[f.Rule]++
@@ -153,7 +154,7 @@ func checkSafe(t *testing.T, what string, f rules.Finding, byPID map[int]*scan.P
 // The report's bytes do not depend on the order in which the processes came.
 func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	for seed := range uint64(60) {
-		s := generate(seed, 100)
+		s := tables.Generate(seed, 100)
 		want := bytesOf(t, s)
 		shuffled := *s
 		shuffled.Processes = slices.Clone(s.Processes)
@@ -178,7 +179,7 @@ func bytesOf(t *testing.T, s *scan.Snapshot) string {
 // Judging a snapshot leaves it as it was.
 func TestJudgingChangesNothing(t *testing.T) {
 	for seed := range uint64(40) {
-		s, again := generate(seed, 80), generate(seed, 80)
+		s, again := tables.Generate(seed, 80), tables.Generate(seed, 80)
 		rules.Judge(rules.Recognise(s), rules.Options{})
 		a, err := json.Marshal(s)
 		if err != nil {
@@ -197,7 +198,7 @@ func TestJudgingChangesNothing(t *testing.T) {
 // An age limit only ever takes away, and what is left has the age.
 func TestOlderThanOnlyTakesAway(t *testing.T) {
 	for seed := range uint64(100) {
-		s := generate(seed, 120)
+		s := tables.Generate(seed, 120)
 		given := map[int]bool{}
 		for _, f := range rules.Judge(rules.Recognise(s), rules.Options{}).Findings {
 			for _, pid := range append(f.Reap.Safe, f.Reap.OnRequest...) {
@@ -225,7 +226,7 @@ func TestOlderThanOnlyTakesAway(t *testing.T) {
 func BenchmarkJudge(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := generate(1, n)
+			s := tables.Generate(1, n)
 			b.ReportAllocs()
 			for b.Loop() {
 				rules.Judge(rules.Recognise(s), rules.Options{})
@@ -239,7 +240,7 @@ func BenchmarkJudge(b *testing.B) {
 // every other one would show here by a factor.
 func TestJudgingIsLinear(t *testing.T) {
 	taken := func(processes int) float64 {
-		s := generate(1, processes)
+		s := tables.Generate(1, processes)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		rules.Judge(rules.Recognise(s), rules.Options{})

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"mcpdoctor/testdata/tables"
 	"slices"
 	"strings"
 	"testing"
@@ -59,14 +60,14 @@ func TestGatewayModes(t *testing.T) {
 		{"one per named server", "mcp-proxy --port 80 -- /x/s.mjs", "", minutes(600), 0, nil, nil, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHost()
-			g := h.run(200, 100, 24*time.Hour, c.gateway)
+			h := tables.NewMachine()
+			g := h.Run(200, 100, 24*time.Hour, c.gateway)
 			g.Version, g.InboundConnections, g.Listen = c.version, &c.connections, []string{"tcp:*:8000"}
 			if c.silence > 0 {
 				g.InboundSilenceSeconds = &c.silence
 			}
 			for i, age := range c.ages {
-				h.run(201+i, 200, age, "node /x/s.mjs")
+				h.Run(201+i, 200, age, "node /x/s.mjs")
 			}
 			r := Judge(Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
@@ -90,20 +91,20 @@ func TestGatewayModes(t *testing.T) {
 // A gateway that is the first process of a container has children that it did not start: what was left
 // behind there, and what the script started that became the gateway.
 func TestFirstProcessHasOtherChildren(t *testing.T) {
-	h := newHost()
+	h := tables.NewMachine()
 	h.Host.Container = true
 	g := &h.Processes[0]
 	g.Args = strings.Fields("node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --outputTransport streamableHttp --port 8000")
 	g.Version, g.InboundConnections, g.Listen = "3.4.3", new(int), []string{"tcp:*:8000"}
 	for i := range 3 {
-		h.run(200+i, 1, time.Duration(i+1)*time.Hour, "sshd: dev@pts/1")
-		h.run(210+i, 1, time.Duration(i+1)*time.Hour, "node /srv/app/worker.js")
-		h.run(220+i, 1, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
+		h.Run(200+i, 1, time.Duration(i+1)*time.Hour, "sshd: dev@pts/1")
+		h.Run(210+i, 1, time.Duration(i+1)*time.Hour, "node /srv/app/worker.js")
+		h.Run(220+i, 1, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
 	}
 	// Another gateway, whose mode is another.
-	h.run(300, 1, 5*time.Hour, "node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --outputTransport streamableHttp --stateful --port 8001").Version = "3.4.3"
+	h.Run(300, 1, 5*time.Hour, "node /x/node_modules/.bin/supergateway --stdio /x/s.mjs --outputTransport streamableHttp --stateful --port 8001").Version = "3.4.3"
 	for i := range 3 {
-		h.run(310+i, 300, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
+		h.Run(310+i, 300, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
 	}
 	var safe, onRequest []int
 	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
@@ -116,11 +117,11 @@ func TestFirstProcessHasOtherChildren(t *testing.T) {
 
 // A gateway that does not listen itself has connections that are not counted.
 func TestGatewayThatDoesNotListen(t *testing.T) {
-	h := newHost()
-	g, none := h.run(200, 100, 24*time.Hour, "node /x/node_modules/.bin/supergateway --stdio 'node /x/s.mjs' --outputTransport streamableHttp --port 8000"), 0
+	h := tables.NewMachine()
+	g, none := h.Run(200, 100, 24*time.Hour, "node /x/node_modules/.bin/supergateway --stdio 'node /x/s.mjs' --outputTransport streamableHttp --port 8000"), 0
 	g.Version, g.InboundConnections, g.Listen = "3.4.3", &none, []string{}
 	for i := range 5 {
-		h.run(201+i, 200, time.Duration(5-i)*time.Hour, "node /x/s.mjs")
+		h.Run(201+i, 200, time.Duration(5-i)*time.Hour, "node /x/s.mjs")
 	}
 	found := 0
 	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {

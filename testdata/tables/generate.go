@@ -1,8 +1,9 @@
-package rules_test
+package tables
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,8 @@ type generator struct {
 	next int
 }
 
-func generate(seed uint64, processes int) *scan.Snapshot {
+// Generate returns such a table; the same for the same seed.
+func Generate(seed uint64, processes int) *scan.Snapshot {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 7)), s: &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: taken}, next: 1}
 	g.s.Host = scan.Host{OS: pick(g, "linux", "linux", "linux", "darwin", "windows", ""), MemoryTotalBytes: 16 << 30, Container: g.IntN(8) == 0}
 	if g.IntN(2) == 0 {
@@ -185,4 +187,37 @@ func words(line string) []string {
 		}
 	}
 	return out
+}
+
+// Later is the table some seconds on: some have ended, some have a client again, a PID belongs to
+// another, something is a service, something new has come.
+func Later(r *rand.Rand, s *scan.Snapshot, self int) *scan.Snapshot {
+	out := *s
+	out.Taken = s.Taken.Add(2 * time.Second)
+	out.Processes = nil
+	out.Host.Services = slices.Clone(s.Host.Services)
+	for _, p := range s.Processes {
+		if p.PID != self && p.PID > 1 {
+			switch r.IntN(40) {
+			case 0:
+				continue
+			case 1:
+				p.Start++
+			case 2:
+				p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{s.Processes[r.IntN(len(s.Processes))].PID}}
+			case 3:
+				p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
+			case 4:
+				out.Host.Services = append(out.Host.Services, scan.Service{Manager: "systemd", Name: "new.service", MainPID: p.PID})
+			case 5:
+				p.State, p.Args, p.Cmdline = "Z", nil, ""
+			case 6:
+				p.PPID = s.Processes[r.IntN(len(s.Processes))].PID
+			}
+		}
+		out.Processes = append(out.Processes, p)
+	}
+	g := &generator{Rand: r, s: &out, next: s.Processes[len(s.Processes)-1].PID + 1}
+	g.story()
+	return &out
 }
