@@ -279,7 +279,7 @@ func binaryOf(running []*instance) string {
 
 // adviseVenv is for uv run, which keeps the program's own interpreter in the project.
 func adviseVenv(c Command, server *config.Server) *AdviceItem {
-	folder := cmp.Or(c.directory(server.Args), server.CWD)
+	folder := cmp.Or(directory(c, server.Args), server.CWD)
 	item := &AdviceItem{Note: "the project's own interpreter, .venv/bin/python, starts the script"}
 	if isAbsolute(folder) && c.Kind == KindScript && c.Path != "" {
 		item.Commands = []string{"uv sync --directory " + quoteLine([]string{folder})}

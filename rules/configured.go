@@ -258,7 +258,7 @@ func (c *Configured) subject(node int32) (s subject, ok bool) {
 		s.command = l.resolve()
 	}
 	s.folder = p.CWD
-	if dir := s.command.directory(s.words); dir != "" {
+	if dir := directory(s.command, s.words); dir != "" {
 		s.folder = absolute(dir, s.folder)
 	}
 	c.setOrigin(&s, node)

@@ -66,7 +66,7 @@ func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
 	}
 	e.cwd = w.known(s.CWD)
 	e.folder = e.cwd
-	if dir := e.command.directory(words); dir != "" {
+	if dir := directory(e.command, words); dir != "" {
 		e.folder = absolute(dir, e.folder)
 	}
 	e.folder = cmp.Or(e.folder, s.Project)
@@ -162,7 +162,7 @@ func programKeys(c *Command) []key {
 
 // directory returns the folder that a line tells uv to work in, "" when it does not: uv --directory X
 // run server.py.
-func (c Command) directory(words []string) string {
+func directory(c Command, words []string) string {
 	if !slices.Contains(c.Launchers, "uv run") {
 		return ""
 	}

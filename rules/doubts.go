@@ -57,14 +57,3 @@ func FindDoubts(r *Recognised) Doubts {
 	return d
 }
 
-// Packages returns the gateways that are scripts of a package: PID to the path of the script, for
-// the version of the package to be looked up. What a gateway leaks depends on it.
-func (r *Recognised) Packages() map[int]string {
-	out := map[int]string{}
-	for i, rec := range r.recs {
-		if rec.role() == RoleGateway && rec.Command.Runtime != "" && rec.Command.Path != "" {
-			out[r.forest.procs[i].PID] = rec.Command.Path
-		}
-	}
-	return out
-}

@@ -244,3 +244,15 @@ var editors = map[string]bool{
 	"VS Code": true, "Cursor": true, "Windsurf": true, "Trae": true, "Kiro": true, "Antigravity": true, "Qoder": true,
 	"CodeBuddy": true, "WorkBuddy": true, "Zed": true, "JetBrains": true,
 }
+
+// Packages returns the gateways that are scripts of a package: PID to the path of the script, for
+// the version of the package to be looked up. What a gateway leaks depends on it.
+func (r *Recognised) Packages() map[int]string {
+	out := map[int]string{}
+	for i, rec := range r.recs {
+		if rec.role() == RoleGateway && rec.Command.Runtime != "" && rec.Command.Path != "" {
+			out[r.forest.procs[i].PID] = rec.Command.Path
+		}
+	}
+	return out
+}
