@@ -92,13 +92,13 @@ func (g *gateway) close(session string) {
 // instances returns the processes below the gateway, each server with its shell, the oldest first.
 func (g *gateway) instances() [][]int {
 	all := processes()
-	var tops []process
+	var tops []procRow
 	for _, p := range all {
 		if p.ppid == g.pid {
 			tops = append(tops, p)
 		}
 	}
-	slices.SortFunc(tops, func(a, b process) int {
+	slices.SortFunc(tops, func(a, b procRow) int {
 		if a.start != b.start {
 			return int(a.start) - int(b.start)
 		}

@@ -23,19 +23,19 @@ import (
 // command says about it.
 
 // process is a row of the process table as these tests read it, on their own.
-type process struct {
+type procRow struct {
 	pid, ppid int
 	state     byte
 	start     uint64 // in ticks since boot
 }
 
-func readProcess(pid int) (process, bool) {
+func readProcess(pid int) (procRow, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return process{}, false
+		return procRow{}, false
 	}
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	p := process{pid: pid, state: f[0][0]}
+	p := procRow{pid: pid, state: f[0][0]}
 	p.ppid, _ = strconv.Atoi(f[1])
 	p.start, _ = strconv.ParseUint(f[19], 10, 64)
 	return p, true
@@ -47,9 +47,9 @@ func command(pid int) string {
 	return strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ")
 }
 
-func processes() map[int]process {
+func processes() map[int]procRow {
 	entries, _ := os.ReadDir("/proc")
-	all := map[int]process{}
+	all := map[int]procRow{}
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
 			if p, ok := readProcess(pid); ok {
@@ -69,7 +69,7 @@ func below(root int) []int {
 }
 
 // descend adds the living descendants of what was found.
-func descend(all map[int]process, found map[int]uint64) {
+func descend(all map[int]procRow, found map[int]uint64) {
 	for grown := true; grown; {
 		grown = false
 		for pid, p := range all {
@@ -82,7 +82,7 @@ func descend(all map[int]process, found map[int]uint64) {
 }
 
 // marked returns the living processes with that mark in their environment, and their starts.
-func marked(all map[int]process, mark string) map[int]uint64 {
+func marked(all map[int]procRow, mark string) map[int]uint64 {
 	found := map[int]uint64{}
 	for pid, p := range all {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
