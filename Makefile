@@ -20,14 +20,14 @@ lint: ## gofmt and vet, on every system
 	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... || exit 1; done
 
 bench: ## speed and memory, each against another command in the same run
-	$(GO) test -run '^$$' -bench . -benchmem ./scan ./scan/config ./rules ./report
+	$(GO) test -run '^$$' -bench . -benchmem ./scan/... ./rules/... ./report
 	$(GO) test -run '^$$' -bench Command -benchtime 1x ./cmd/mcpdoctor
 
 golden: ## write the golden output anew; read the difference before you commit it
 	$(GO) test ./report ./cmd/mcpdoctor -run Golden -update
 
 fuzz: ## every fuzz target for 20 seconds
-	@for pkg in ./scan ./scan/config ./scan/probe ./rules ./report; do \
+	@for pkg in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 20s $$pkg || exit 1; done; done
 
 mutate: ## take each safety check of a reap out, and demand that its test fails (a minute or two)

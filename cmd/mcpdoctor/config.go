@@ -12,7 +12,7 @@ import (
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/config"
+	"mcpdoctor/scan/configfile"
 )
 
 func newConfig(w *world) *cobra.Command {
@@ -62,7 +62,7 @@ const patience = time.Second
 func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *rules.Recognised, o scan.ExamineOptions) *rules.Configured {
 	late, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	found := config.Read(late, config.Options{
+	found := configfile.Read(late, configfile.Options{
 		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: rules.Folders(seen), Named: rules.Named(seen),
 	})
 	snap.Problems = append(snap.Problems, found.Problems()...)

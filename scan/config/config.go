@@ -1,20 +1,14 @@
-// Package config reads the configuration files of MCP clients: which servers are configured, by
-// whom, under what name, and how they are started. It is a room of package scan: it reads what is
-// there and does not judge it.
+// Package config is what the configuration files of MCP clients say, as plain values: which servers
+// are configured, by which client, under what name, and how they are started. Package configfile
+// reads them.
 //
 // These files hold secrets. The values of environment variables and of headers are never kept;
 // arguments and URLs are kept as they were written, since processes are compared with them, and are
 // to be redacted before anybody sees them.
-//
-// Which files there are is written in places.txt.
 package config
 
 import (
-	"cmp"
-	"context"
 	"fmt"
-	"path/filepath"
-	"slices"
 )
 
 // Server is one entry of a configuration file.
@@ -82,7 +76,7 @@ type Place struct {
 	Reason string `json:"reason,omitempty"`
 	Line   int    `json:"line,omitempty"`
 
-	named bool // by a command line
+	Named bool `json:"-"` // by a command line
 }
 
 // Found is what all places hold. It is empty when there are no configuration files.
@@ -108,21 +102,6 @@ func (f Found) Problems() []string {
 	return out
 }
 
-// Options say whose files are read.
-type Options struct {
-	System string // linux, darwin, windows ...: which places there are
-	Home   string // the user's folder; without it only Folders and Named are read
-
-	// Env looks up the few environment variables that move files; nil when none is set.
-	Env func(name string) string
-
-	// Folders are working directories, whose project files are read as well.
-	Folders []Folder
-
-	// Named are files that a running program names on its command line.
-	Named []Named
-}
-
 // Folder is a working directory, and the client that works there.
 type Folder struct {
 	Path   string
@@ -133,50 +112,4 @@ type Folder struct {
 type Named struct {
 	Path   string
 	Client string
-}
-
-// maxFolders is how many folders are looked into. Programs that work in more do so in copies of one.
-const maxFolders = 64
-
-// Read reads every configuration file that there is. When ctx ends first, as it does for a file
-// system that does not answer, it returns without them and says so.
-func Read(ctx context.Context, o Options) Found {
-	done := make(chan Found, 1)
-	go func() { done <- read(ctx, o) }()
-	select {
-	case f := <-done:
-		return f
-	case <-ctx.Done():
-		late := Place{Path: o.Home, State: Broken, Reason: "reading the configuration files did not end in time"}
-		return Found{Places: []Place{late}}
-	}
-}
-
-// read does the work of Read. It goes on alone when nobody waits for it any more, until the next
-// file.
-func read(ctx context.Context, o Options) Found {
-	r := reader{ctx: ctx, o: o, found: Found{Home: o.Home}, seen: map[string]bool{}}
-	rows := table()
-	for _, row := range rows {
-		if !row.project() && row.on(o.System) {
-			r.row(row, "")
-		}
-	}
-	for _, n := range o.Named {
-		if filepath.IsAbs(n.Path) {
-			r.file(Place{Client: n.Client, Path: n.Path, named: true}, namedKeys)
-		}
-	}
-	for _, f := range o.Folders[:min(len(o.Folders), maxFolders)] {
-		// A file that several clients read is that of the client who works there.
-		r.folder(f.Path, rows, func(client string) bool { return client == f.Client })
-		r.folder(f.Path, rows, func(client string) bool { return client != f.Client })
-	}
-	for _, f := range r.projects[:min(len(r.projects), maxFolders)] {
-		r.folder(f.Path, rows, func(client string) bool { return client == f.Client })
-	}
-	slices.SortStableFunc(r.found.Servers, func(a, b Server) int {
-		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.File, b.File), cmp.Compare(a.Project, b.Project), cmp.Compare(a.Name, b.Name))
-	})
-	return r.found
 }

@@ -1,4 +1,4 @@
-package config_test
+package configfile_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpdoctor/scan/config"
+	"mcpdoctor/scan/configfile"
 )
 
 func FuzzJSON(f *testing.F) { fuzz(f, ".json", ".jsonc") }
@@ -40,7 +41,7 @@ func fuzz(f *testing.F, endings ...string) {
 		if err := os.WriteFile(file, text, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}}})
+		found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}}})
 		p := found.Places[0]
 		switch p.State {
 		case config.Present:

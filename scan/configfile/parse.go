@@ -1,9 +1,10 @@
-package config
+package configfile
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"mcpdoctor/scan/config"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -48,9 +49,9 @@ func parse(path string, text []byte) (doc any, t trouble) {
 	var beyond limitError
 	switch {
 	case errors.As(err, &beyond):
-		return nil, trouble{state: Refused, reason: string(beyond)}
+		return nil, trouble{state: config.Refused, reason: string(beyond)}
 	case err != nil:
-		return nil, trouble{state: Broken, reason: "it is not valid " + name, line: lineOf(err)}
+		return nil, trouble{state: config.Broken, reason: "it is not valid " + name, line: lineOf(err)}
 	}
 	return doc, trouble{}
 }

@@ -1,4 +1,4 @@
-package config
+package configfile
 
 import (
 	_ "embed" // for places.txt

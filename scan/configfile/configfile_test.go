@@ -1,4 +1,4 @@
-package config_test
+package configfile_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan/config"
+	"mcpdoctor/scan/configfile"
 )
 
 var update = flag.Bool("update", false, "write the expected listings anew")
@@ -27,7 +28,7 @@ func readSystem(t *testing.T, system string) (config.Found, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := config.Read(t.Context(), config.Options{
+	found := configfile.Read(t.Context(), configfile.Options{
 		System: system, Home: filepath.Join(root, "home"),
 		Folders: []config.Folder{{Path: filepath.Join(root, "project"), Client: "Claude Code"}},
 	})
@@ -129,7 +130,7 @@ func TestVariablesMoveFiles(t *testing.T) {
 		"XDG_CONFIG_HOME": filepath.Join(dir, "xdg"), "CODEX_HOME": filepath.Join(dir, "codex"), "CLAUDE_CONFIG_DIR": filepath.Join(dir, "claude"),
 		"CLINE_DIR": filepath.Join(dir, "cline"), "APPDATA": "relative/is/ignored",
 	}
-	found := config.Read(t.Context(), config.Options{System: "linux", Home: filepath.Join(dir, "home"), Env: func(name string) string { return env[name] }})
+	found := configfile.Read(t.Context(), configfile.Options{System: "linux", Home: filepath.Join(dir, "home"), Env: func(name string) string { return env[name] }})
 	if got := names(found); got != "a b c d" {
 		t.Errorf("servers %q, want a b c d", got)
 	}
@@ -147,7 +148,7 @@ func TestProjects(t *testing.T) {
 	write(t, filepath.Join(dir, ".claude.json"), string(text))
 	write(t, filepath.Join(project, ".mcp.json"), `{"mcpServers":{"mine":{"command":"x"}}}`)
 	write(t, filepath.Join(project, ".cursor/mcp.json"), `{"mcpServers":{"not-mine":{"command":"x"}}}`)
-	found := config.Read(t.Context(), config.Options{System: "linux", Home: dir})
+	found := configfile.Read(t.Context(), configfile.Options{System: "linux", Home: dir})
 	if len(found.Servers) != 1 || found.Servers[0].Name != "mine" || found.Servers[0].Project != project {
 		t.Errorf("servers %+v", found.Servers)
 	}
@@ -159,7 +160,7 @@ func TestSharedFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".mcp.json"), `{"mcpServers":{"shared":{"command":"x"}}}`)
 	for _, client := range []string{"Claude Code", "Copilot CLI", "CodeBuddy", "no client of the table"} {
-		found := config.Read(t.Context(), config.Options{System: "linux", Folders: []config.Folder{{Path: dir, Client: client}, {Path: dir, Client: "Cursor"}}})
+		found := configfile.Read(t.Context(), configfile.Options{System: "linux", Folders: []config.Folder{{Path: dir, Client: client}, {Path: dir, Client: "Cursor"}}})
 		want := client
 		if client == "no client of the table" {
 			want = "Claude Code"
@@ -173,7 +174,7 @@ func TestSharedFile(t *testing.T) {
 func TestNamedFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "servers.json")
 	write(t, file, `{"mcpServers":{"one":{"command":"uvx","args":["mcp-server-time"]}}}`)
-	found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: file, Client: "mcpo"}, {Path: "relative.json", Client: "mcpo"}}})
+	found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: file, Client: "mcpo"}, {Path: "relative.json", Client: "mcpo"}}})
 	if len(found.Servers) != 1 || found.Servers[0].Client != "mcpo" || !found.Servers[0].Named || len(found.Places) != 1 {
 		t.Errorf("servers %+v, places %+v", found.Servers, found.Places)
 	}
@@ -207,7 +208,7 @@ func TestEntries(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "f.json")
 		write(t, file, `{"mcpServers":{"x":`+c.entry+`}}`)
-		found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}}})
+		found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}}})
 		got := ""
 		for _, s := range found.Servers {
 			got += strings.Replace(listing(s, file[:len(file)-len("f.json")]), "c | x | ", "", 1)
@@ -275,7 +276,7 @@ func TestTrouble(t *testing.T) {
 func TestProblems(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	write(t, file, "{\n\"mcpServers\": {,}\n}")
-	found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}, {Path: t.TempDir(), Client: "c"}}})
+	found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}, {Path: t.TempDir(), Client: "c"}}})
 	want := []string{file + ":2: it is not valid JSON", found.Places[1].Path + ": it is a folder"}
 	if got := found.Problems(); !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)
@@ -287,7 +288,7 @@ func TestLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 {
-		found := config.Read(ctx, config.Options{Home: t.TempDir()})
+		found := configfile.Read(ctx, configfile.Options{Home: t.TempDir()})
 		if len(found.Servers) > 0 {
 			t.Errorf("servers %v", found.Servers)
 		}
@@ -301,15 +302,15 @@ func BenchmarkRead(b *testing.B) {
 	}
 	for _, c := range []struct {
 		name string
-		o    config.Options
+		o    configfile.Options
 	}{
-		{"nothing there", config.Options{System: "linux", Home: b.TempDir()}},
-		{"every client", config.Options{System: "linux", Home: filepath.Join(root, "home"), Folders: []config.Folder{{Path: filepath.Join(root, "project")}}}},
+		{"nothing there", configfile.Options{System: "linux", Home: b.TempDir()}},
+		{"every client", configfile.Options{System: "linux", Home: filepath.Join(root, "home"), Folders: []config.Folder{{Path: filepath.Join(root, "project")}}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				config.Read(b.Context(), c.o)
+				configfile.Read(b.Context(), c.o)
 			}
 		})
 	}
@@ -317,7 +318,7 @@ func BenchmarkRead(b *testing.B) {
 
 func place(t *testing.T, path string) config.Place {
 	t.Helper()
-	found := config.Read(t.Context(), config.Options{System: "windows", Named: []config.Named{{Path: path, Client: "c"}}})
+	found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: path, Client: "c"}}})
 	if len(found.Places) != 1 { // Windows has no place outside of a home
 		t.Fatalf("places %+v", found.Places)
 	}

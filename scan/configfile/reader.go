@@ -1,8 +1,9 @@
-package config
+package configfile
 
 import (
 	"context"
 	"io/fs"
+	"mcpdoctor/scan/config"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,10 +16,10 @@ const maxMatches = 64
 type reader struct {
 	ctx   context.Context
 	o     Options
-	found Found
+	found config.Found
 
 	seen     map[string]bool // the paths that were looked at
-	projects []Folder        // the folders that files tell their client works in
+	projects []config.Folder // the folders that files tell their client works in
 }
 
 // folder looks at the project files of the clients that are wanted.
@@ -51,12 +52,12 @@ func (r *reader) row(row row, project string) {
 		}
 	}
 	for _, path := range paths {
-		r.file(Place{Client: row.client, Path: path, Project: project}, row.keys)
+		r.file(config.Place{Client: row.client, Path: path, Project: project}, row.keys)
 	}
 }
 
 // file reads one file, once.
-func (r *reader) file(at Place, keys []string) {
+func (r *reader) file(at config.Place, keys []string) {
 	if r.seen[at.Path] || r.ctx.Err() != nil {
 		return
 	}
@@ -65,7 +66,7 @@ func (r *reader) file(at Place, keys []string) {
 	if trouble.state == "" {
 		var doc any
 		if doc, trouble = parse(at.Path, text); trouble.state == "" {
-			at.State = Present
+			at.State = config.Present
 			at.Servers = r.entries(at, doc, keys)
 		}
 	}
@@ -77,7 +78,7 @@ func (r *reader) file(at Place, keys []string) {
 
 // trouble is why a file has nothing to say. The zero value is none.
 type trouble struct {
-	state  State
+	state  config.State
 	reason string
 	line   int
 }

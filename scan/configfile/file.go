@@ -1,10 +1,11 @@
-package config
+package configfile
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"mcpdoctor/scan/config"
 	"os"
 )
 
@@ -44,19 +45,19 @@ func readFile(path, home string) ([]byte, trouble) {
 	return text, trouble{}
 }
 
-var tooLarge = trouble{state: Refused, reason: fmt.Sprintf("it is larger than %d MB", maxFile>>20)}
+var tooLarge = trouble{state: config.Refused, reason: fmt.Sprintf("it is larger than %d MB", maxFile>>20)}
 
 // unfit says why a file is not to be read.
 func unfit(info fs.FileInfo, home string) trouble {
 	switch {
 	case info.IsDir():
-		return trouble{state: Broken, reason: "it is a folder"}
+		return trouble{state: config.Broken, reason: "it is a folder"}
 	case !info.Mode().IsRegular():
-		return trouble{state: Broken, reason: "it is not a regular file"}
+		return trouble{state: config.Broken, reason: "it is not a regular file"}
 	case info.Size() > maxFile:
 		return tooLarge
 	case foreign(info, home):
-		return trouble{state: Refused, reason: "it belongs to another user"}
+		return trouble{state: config.Refused, reason: "it belongs to another user"}
 	}
 	return trouble{}
 }
@@ -65,11 +66,11 @@ func troubleOf(err error) trouble {
 	var cause *fs.PathError
 	switch {
 	case notThere(err):
-		return trouble{state: Absent}
+		return trouble{state: config.Absent}
 	case errors.Is(err, fs.ErrPermission):
-		return trouble{state: Refused, reason: "permission denied"}
+		return trouble{state: config.Refused, reason: "permission denied"}
 	case errors.As(err, &cause):
-		return trouble{state: Broken, reason: cause.Err.Error()} // the system's words, such as those for a circle of links
+		return trouble{state: config.Broken, reason: cause.Err.Error()} // the system's words, such as those for a circle of links
 	}
-	return trouble{state: Broken, reason: "it cannot be read"}
+	return trouble{state: config.Broken, reason: "it cannot be read"}
 }

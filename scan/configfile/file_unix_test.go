@@ -1,6 +1,6 @@
 //go:build unix
 
-package config_test
+package configfile_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mcpdoctor/scan/config"
+	"mcpdoctor/scan/configfile"
 )
 
 // TestNoFile lays into the place of a file what would be waited for, or never ends.
@@ -68,14 +69,14 @@ func TestForeign(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := config.Options{System: "linux", Home: home, Folders: []config.Folder{{Path: project}}}
-	if found := config.Read(t.Context(), o); len(found.Servers) != 0 || len(found.Problems()) != 0 {
+	o := configfile.Options{System: "linux", Home: home, Folders: []config.Folder{{Path: project}}}
+	if found := configfile.Read(t.Context(), o); len(found.Servers) != 0 || len(found.Problems()) != 0 {
 		t.Errorf("servers %v, problems %v", found.Servers, found.Problems())
 	}
 	if err := os.Chown(home, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(config.Read(t.Context(), o)); got != "a b" {
+	if got := names(configfile.Read(t.Context(), o)); got != "a b" {
 		t.Errorf("servers %q, want those of the home's owner", got)
 	}
 }

@@ -1,15 +1,16 @@
-package config
+package configfile
 
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/scan/config"
 	"net/url"
 	"slices"
 	"strings"
 )
 
 // entries adds the servers of a document, and returns how many there are.
-func (r *reader) entries(at Place, doc any, keys []string) (n int) {
+func (r *reader) entries(at config.Place, doc any, keys []string) (n int) {
 	for _, key := range keys {
 		found := r.below(at, doc, strings.Split(key, "/"))
 		n += found
@@ -21,7 +22,7 @@ func (r *reader) entries(at Place, doc any, keys []string) (n int) {
 }
 
 // below follows the keys to the entries.
-func (r *reader) below(at Place, v any, keys []string) (n int) {
+func (r *reader) below(at config.Place, v any, keys []string) (n int) {
 	if len(keys) == 0 || keys[0] == "." {
 		return r.list(at, v)
 	}
@@ -32,17 +33,17 @@ func (r *reader) below(at Place, v any, keys []string) (n int) {
 	for _, project := range sortedKeys(table) {
 		in := at
 		in.Project = project
-		r.projects = append(r.projects, Folder{Path: project, Client: at.Client})
+		r.projects = append(r.projects, config.Folder{Path: project, Client: at.Client})
 		n += r.below(in, table[project], keys[1:])
 	}
 	return n
 }
 
 // list adds the entries of a table by name, or of a list of tables that have a name.
-func (r *reader) list(at Place, v any) (n int) {
+func (r *reader) list(at config.Place, v any) (n int) {
 	add := func(name string, v any) {
 		if s, ok := server(v); ok && name != "" {
-			s.Client, s.Name, s.File, s.Project, s.Named = at.Client, name, at.Path, at.Project, at.named
+			s.Client, s.Name, s.File, s.Project, s.Named = at.Client, name, at.Path, at.Project, at.Named
 			r.found.Servers = append(r.found.Servers, s)
 			n++
 		}
@@ -76,7 +77,7 @@ func (r *reader) list(at Place, v any) (n int) {
 //
 // It returns false for what tells neither a command nor a URL, such as a client's own built-in
 // tools, or another table that stands among the entries.
-func server(v any) (s Server, ok bool) {
+func server(v any) (s config.Server, ok bool) {
 	entry, ok := v.(map[string]any)
 	if !ok {
 		return s, false
@@ -102,23 +103,23 @@ func server(v any) (s Server, ok bool) {
 
 // transport tells how an entry is talked to. Most need not say it: then a URL is Streamable HTTP,
 // unless it ends as those of SSE servers do.
-func transport(entry map[string]any, s Server) Transport {
+func transport(entry map[string]any, s config.Server) config.Transport {
 	if s.Command != "" {
-		return Stdio
+		return config.Stdio
 	}
 	switch said := strings.ToLower(word(entry, "type", "transport")); {
 	case strings.Contains(said, "sse"):
-		return SSE
+		return config.SSE
 	case strings.Contains(said, "http"):
-		return HTTP
+		return config.HTTP
 	}
 	if _, is := entry["httpUrl"]; is { // Gemini CLI's name for it
-		return HTTP
+		return config.HTTP
 	}
 	if u, err := url.Parse(s.URL); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
-		return SSE
+		return config.SSE
 	}
-	return HTTP
+	return config.HTTP
 }
 
 // first returns the value of the first key that is there.
