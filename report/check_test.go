@@ -10,7 +10,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // checkedServer is a stubborn server behind npx, whose SIGTERM is lost, and who says what it likes.
@@ -27,20 +27,20 @@ func checkedServer(words string) *rules.Check {
 		proc(71, 70, "sh", "-c", "some-mcp --token hunter2 "+words),
 		proc(72, 71, "node", "/home/u/.npm/_npx/0a/node_modules/.bin/some-mcp", "--token", "hunter2", words),
 	}
-	left := func(of scan.Process, ppid int) probe.Leftover {
+	left := func(of scan.Process, ppid int) facts.Leftover {
 		adopted := of.PPID != ppid
 		of.PPID = ppid
-		return probe.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: scan.Ended}
+		return facts.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: scan.Ended}
 	}
-	c := rules.JudgeStdio(&probe.Stdio{
+	c := rules.JudgeStdio(&facts.Stdio{
 		Command: []string{"npx", "-y", "some-mcp@1.2.3", "--token", "hunter2", words}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: tree,
 		Startups: []time.Duration{2500 * time.Millisecond, 600 * time.Millisecond},
-		Server:   probe.Server{Name: "some " + words, Version: "1.2.3", Protocol: "2025-06-18", Tools: 3},
-		Noise:    probe.Noise{Lines: 1, First: "Welcome " + words},
-		Ends: []probe.End{
-			{Way: probe.CloseStdin, Before: tree, Left: []probe.Leftover{left(tree[0], 10), left(tree[1], 70), left(tree[2], 71)}},
-			{Way: probe.Terminate, Before: tree, Left: []probe.Leftover{left(tree[2], 10)}},
-			{Way: probe.KillClient, Untried: "it did not start again (" + words + ")"},
+		Server:   facts.Server{Name: "some " + words, Version: "1.2.3", Protocol: "2025-06-18", Tools: 3},
+		Noise:    facts.Noise{Lines: 1, First: "Welcome " + words},
+		Ends: []facts.End{
+			{Way: facts.CloseStdin, Before: tree, Left: []facts.Leftover{left(tree[0], 10), left(tree[1], 70), left(tree[2], 71)}},
+			{Way: facts.Terminate, Before: tree, Left: []facts.Leftover{left(tree[2], 10)}},
+			{Way: facts.KillClient, Untried: "it did not start again (" + words + ")"},
 		},
 		Left:     []scan.Process{proc(73, 1, "sudo", words)},
 		Problems: []string{"its tools could not be listed: " + words},
@@ -50,11 +50,11 @@ func checkedServer(words string) *rules.Check {
 }
 
 func TestGoldenCheck(t *testing.T) {
-	well := rules.JudgeStdio(&probe.Stdio{
+	well := rules.JudgeStdio(&facts.Stdio{
 		Command: []string{"node", "server.mjs"}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Startups: []time.Duration{600 * time.Millisecond},
-		Server: probe.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 1},
+		Server: facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 1},
 		Rest:   []scan.Process{{PID: 70, PPID: 10, Start: 70, Args: []string{"node", "server.mjs"}}},
-		Ends:   []probe.End{{Way: probe.CloseStdin, Took: 40 * time.Millisecond}, {Way: probe.Terminate, Took: 40 * time.Millisecond}, {Way: probe.KillClient, Took: 2400 * time.Millisecond}},
+		Ends:   []facts.End{{Way: facts.CloseStdin, Took: 40 * time.Millisecond}, {Way: facts.Terminate, Took: 40 * time.Millisecond}, {Way: facts.KillClient, Took: 2400 * time.Millisecond}},
 	})
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"check.txt":      func(b *bytes.Buffer) error { return CheckText(b, checkedServer("x"), Options{Width: 100}) },
@@ -75,17 +75,17 @@ func TestGoldenCheck(t *testing.T) {
 // Of many processes the first are written, and how many more there are.
 func TestCheckOfMany(t *testing.T) {
 	for n, says := range map[int]string{11: "", 30: "  and 20 more, which --json has\n"} {
-		facts := &probe.Stdio{Command: []string{"node"}, OS: "linux", Self: 10, Timeout: time.Second}
-		end := probe.End{Way: probe.CloseStdin}
+		seen := &facts.Stdio{Command: []string{"node"}, OS: "linux", Self: 10, Timeout: time.Second}
+		end := facts.End{Way: facts.CloseStdin}
 		for i := range n {
 			p := scan.Process{PID: 100 + i, PPID: 10, Start: int64(i), Args: []string{"helper", "one-of-many"}}
-			facts.Rest = append(facts.Rest, p)
-			end.Left = append(end.Left, probe.Leftover{Process: p, CPU: -1})
+			seen.Rest = append(seen.Rest, p)
+			end.Left = append(end.Left, facts.Leftover{Process: p, CPU: -1})
 		}
-		end.Before = facts.Rest
-		facts.Ends = []probe.End{end}
+		end.Before = seen.Rest
+		seen.Ends = []facts.End{end}
 		var b bytes.Buffer
-		if err := CheckText(&b, rules.JudgeStdio(facts), Options{}); err != nil {
+		if err := CheckText(&b, rules.JudgeStdio(seen), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := strings.Count(b.String(), "one-of-many"), 2*min(n, 10+n%10); got != want || says != "" && strings.Count(b.String(), says) != 3 || says == "" && strings.Contains(b.String(), " more, ") {

@@ -10,32 +10,32 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // endpointAt is a gateway that keeps a server for each request, as a probe saw it, with the words of
 // a stranger wherever there are any.
-func endpointAt(words string) *probe.Endpoint {
+func endpointAt(words string) *facts.Endpoint {
 	rss := int64(60 << 20)
 	now := time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC)
-	a := probe.Answer{Status: 400, Error: true, Code: -32000, Text: "Bad Request" + words, Type: "application/json"}
-	e := &probe.Endpoint{
-		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25" + words, Name: "echo" + words, Release: "0.1" + words, Supported: []string{"2025-11-25"}, LimitMS: 15000,
-		Exchanges: []probe.Exchange{
-			{Ask: probe.AskInitialize, Sent: "POST initialize", Answer: probe.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 412},
-			{Ask: probe.AskModern, Sent: "POST server/discover, revision 2026-07-28", Answer: a, DurationMS: 3},
-			{Ask: probe.AskWithout, Sent: "POST tools/list, no session", Answer: probe.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 407},
-			{Ask: probe.AskUnknown, Sent: "POST tools/list, unknown session", Answer: probe.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 409},
+	a := facts.Answer{Status: 400, Error: true, Code: -32000, Text: "Bad Request" + words, Type: "application/json"}
+	e := &facts.Endpoint{
+		URL: "http://127.0.0.1:8000/mcp", Transport: facts.Streamable, Version: "2025-11-25" + words, Name: "echo" + words, Release: "0.1" + words, Supported: []string{"2025-11-25"}, LimitMS: 15000,
+		Exchanges: []facts.Exchange{
+			{Ask: facts.AskInitialize, Sent: "POST initialize", Answer: facts.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 412},
+			{Ask: facts.AskModern, Sent: "POST server/discover, revision 2026-07-28", Answer: a, DurationMS: 3},
+			{Ask: facts.AskWithout, Sent: "POST tools/list, no session", Answer: facts.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 407},
+			{Ask: facts.AskUnknown, Sent: "POST tools/list, unknown session", Answer: facts.Answer{Status: 200, Result: true, Type: "text/event-stream"}, DurationMS: 409},
 		},
 		Requests: 7, Unasked: words,
-		Process: probe.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{
+		Process: facts.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{
 			PID: 77, Name: "node" + words, Version: "3.4.3", RSSBytes: &rss, Args: []string{"node", "/srv/node_modules/.bin/supergateway", "--stdio", "node server.mjs" + words, "--outputTransport", "streamableHttp"},
 		}},
 	}
-	e.Retention = probe.Retention{Asked: 3, Request: "initialize", Sent: 3, Served: 3, Looks: []probe.Look{
-		{When: probe.AtStart, RSSBytes: rss}, {When: probe.AtSessions, RSSBytes: rss, Children: 3, Processes: 3, NewChildren: 3, NewProcesses: 3},
-		{When: probe.AtOnce, RSSBytes: rss, Children: 6, Processes: 6, NewChildren: 6, NewProcesses: 6, SessionChildren: 3, SessionProcesses: 3},
-		{When: probe.Settled, RSSBytes: rss, Children: 6, Processes: 6, NewChildren: 6, NewProcesses: 6, SessionChildren: 3, SessionProcesses: 3},
+	e.Retention = facts.Retention{Asked: 3, Request: "initialize", Sent: 3, Served: 3, Looks: []facts.Look{
+		{When: facts.AtStart, RSSBytes: rss}, {When: facts.AtSessions, RSSBytes: rss, Children: 3, Processes: 3, NewChildren: 3, NewProcesses: 3},
+		{When: facts.AtOnce, RSSBytes: rss, Children: 6, Processes: 6, NewChildren: 6, NewProcesses: 6, SessionChildren: 3, SessionProcesses: 3},
+		{When: facts.Settled, RSSBytes: rss, Children: 6, Processes: 6, NewChildren: 6, NewProcesses: 6, SessionChildren: 3, SessionProcesses: 3},
 	}}
 	for pid := 80; pid < 86; pid++ {
 		e.Process.Left = append(e.Process.Left, scan.Process{PID: pid, PPID: 77, Start: int64(pid), Started: now.Add(time.Duration(pid-90) * time.Second), Args: []string{"node", "server.mjs" + words}, RSSBytes: &rss})
@@ -44,20 +44,20 @@ func endpointAt(words string) *probe.Endpoint {
 }
 
 // legacyEndpoint is a server of the old transport that does not answer who has lost the stream.
-func legacyEndpoint() *probe.Endpoint {
-	silence := probe.Answer{Failed: "no answer within 15 s", Late: true}
-	return &probe.Endpoint{
-		URL: "https://***@mcp.example/sse?key=***", Transport: probe.LegacySSE, Version: "2024-11-05", Name: "old", Requests: 31, LimitMS: 15000,
-		Exchanges: []probe.Exchange{
-			{Ask: probe.AskInitialize, Answer: probe.Answer{Status: 404}}, {Ask: probe.AskStream, Answer: probe.Answer{Status: 200, Type: "text/event-stream"}},
-			{Ask: probe.AskOverStream, Answer: probe.Answer{Status: 202, Result: true, Over: "stream"}}, {Ask: probe.AskClosed, Answer: silence}, {Ask: probe.AskStale, Answer: silence},
-			{Ask: probe.AskAgain, Answer: probe.Answer{Status: 200}},
+func legacyEndpoint() *facts.Endpoint {
+	silence := facts.Answer{Failed: "no answer within 15 s", Late: true}
+	return &facts.Endpoint{
+		URL: "https://***@mcp.example/sse?key=***", Transport: facts.LegacySSE, Version: "2024-11-05", Name: "old", Requests: 31, LimitMS: 15000,
+		Exchanges: []facts.Exchange{
+			{Ask: facts.AskInitialize, Answer: facts.Answer{Status: 404}}, {Ask: facts.AskStream, Answer: facts.Answer{Status: 200, Type: "text/event-stream"}},
+			{Ask: facts.AskOverStream, Answer: facts.Answer{Status: 202, Result: true, Over: "stream"}}, {Ask: facts.AskClosed, Answer: silence}, {Ask: facts.AskStale, Answer: silence},
+			{Ask: facts.AskAgain, Answer: facts.Answer{Status: 200}},
 		},
-		Retention: probe.Retention{Asked: 20, Request: "GET", Sent: 20, Served: 20}, Process: probe.Process{Why: "it does not run on this machine"},
+		Retention: facts.Retention{Asked: 20, Request: "GET", Sent: 20, Served: 20}, Process: facts.Process{Why: "it does not run on this machine"},
 	}
 }
 
-func judgedEndpoint(e *probe.Endpoint) *rules.EndpointReport {
+func judgedEndpoint(e *facts.Endpoint) *rules.EndpointReport {
 	r := rules.JudgeEndpoint(e, time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return r
@@ -66,7 +66,7 @@ func judgedEndpoint(e *probe.Endpoint) *rules.EndpointReport {
 func TestGoldenEndpoint(t *testing.T) {
 	leaky, old := judgedEndpoint(endpointAt("")), judgedEndpoint(legacyEndpoint())
 	clean := endpointAt("")
-	clean.Process = probe.Process{Why: "it does not run on this machine"}
+	clean.Process = facts.Process{Why: "it does not run on this machine"}
 	clean.Retention.Looks = nil
 	for name, write := range map[string]func(*bytes.Buffer) error{
 		"endpoint-leaky.txt":   func(b *bytes.Buffer) error { return EndpointText(b, leaky, Options{Width: 100}) },

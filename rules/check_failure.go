@@ -3,31 +3,31 @@ package rules
 import (
 	"strings"
 
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // Unchecked says why a command could not be checked, as one sentence, and what can be done about it.
 // What the command wrote is raw in it.
-func Unchecked(f *probe.Failure, command []string) (what, hint string) {
+func Unchecked(f *facts.Failure, command []string) (what, hint string) {
 	name := command[0]
 	switch f.Kind {
-	case probe.Missing:
+	case facts.Missing:
 		return "there is no command " + name, "look at the name and at PATH; the command and its arguments come after --, each as a word of its own"
-	case probe.NotExecutable:
+	case facts.NotExecutable:
 		return name + " is not executable", "make it so with chmod +x, or start it with its interpreter: node " + name
-	case probe.Directory:
+	case facts.Directory:
 		return name + " is a directory", "give the program that is in it, or what starts that: node " + strings.TrimRight(name, "/") + "/index.js"
-	case probe.NoProgram:
+	case facts.NoProgram:
 		return name + " is no program of this system, nor a script that names its interpreter", "start it with its interpreter: node " + name
-	case probe.NeverStarted:
+	case facts.NeverStarted:
 		return "cannot start " + name + ": " + f.Cause.Error(), "look whether it can be started by hand"
-	case probe.ExitedEarly:
+	case facts.ExitedEarly:
 		what = name + " ended before it answered (" + f.Status + "), so that it is no MCP server, or lacks something"
 		hint = "start it by hand and look what it says; it may need arguments, or variables that a client's configuration has"
-	case probe.NeverAnswered:
+	case facts.NeverAnswered:
 		what = name + " did not answer initialize in " + Age(f.Waited)
 		hint = "give it longer with --timeout if it has something to fetch first; if it serves HTTP, ask mcpdoctor probe URL"
-	case probe.RefusedHandshake:
+	case facts.RefusedHandshake:
 		what = name + " refused the handshake: " + f.Cause.Error()
 		hint = "look whether it expects another version of the protocol, or variables that a client's configuration has"
 	default:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // SDKWait is how long clients on an SDK wait for a server after they have closed its stdin, before
@@ -14,7 +14,7 @@ import (
 const SDKWait = 2 * time.Second
 
 // JudgeStdio judges what was seen of a stdio server.
-func JudgeStdio(s *probe.Stdio) *Check {
+func JudgeStdio(s *facts.Stdio) *Check {
 	c := &checked{Stdio: s, command: Resolve(&scan.Process{Args: s.Command}, s.OS)}
 	out := &Check{
 		Schema: CheckSchema, Kind: CheckKind, Command: s.Command, TimeoutSeconds: seconds(s.Timeout), Server: c.server(),
@@ -40,7 +40,7 @@ func JudgeStdio(s *probe.Stdio) *Check {
 
 // checked is a server with what its command line says.
 type checked struct {
-	*probe.Stdio
+	*facts.Stdio
 	command Command
 }
 
@@ -81,7 +81,7 @@ func seconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond)) / float64(time.Second)
 }
 
-func judgeNoise(n probe.Noise) CheckRow {
+func judgeNoise(n facts.Noise) CheckRow {
 	r := CheckRow{ID: CheckStdout, Question: "is all that it writes to stdout a message", Answer: "yes", Verdict: CheckOK}
 	if n.Lines > 0 {
 		r.Answer, r.Verdict = "no: "+Count(n.Lines, "line")+" of something else", CheckFailed
@@ -92,17 +92,17 @@ func judgeNoise(n probe.Noise) CheckRow {
 }
 
 // ends has what is said of each way to end a server.
-var ends = map[probe.Way]struct {
+var ends = map[facts.Way]struct {
 	id       CheckID
 	question string
 }{
-	probe.CloseStdin: {CheckStdin, "does it all end when stdin is closed"},
-	probe.Terminate:  {CheckTerminated, "does it all end when its top gets SIGTERM"},
-	probe.KillClient: {CheckKilled, "does it all end when its client is killed"},
+	facts.CloseStdin: {CheckStdin, "does it all end when stdin is closed"},
+	facts.Terminate:  {CheckTerminated, "does it all end when its top gets SIGTERM"},
+	facts.KillClient: {CheckKilled, "does it all end when its client is killed"},
 }
 
 // judge answers one question.
-func (c *checked) judge(e probe.End) CheckRow {
+func (c *checked) judge(e facts.End) CheckRow {
 	r := CheckRow{ID: ends[e.Way].id, Question: ends[e.Way].question, Verdict: CheckUnknown}
 	switch {
 	case e.Untried != "":
@@ -118,7 +118,7 @@ func (c *checked) judge(e probe.End) CheckRow {
 	default:
 		took := seconds(e.Took)
 		r.Verdict, r.Seconds, r.Answer = CheckOK, &took, fmt.Sprintf("yes, within %.1f s", max(took, 0.1))
-		if e.Way == probe.CloseStdin && e.Took > SDKWait {
+		if e.Way == facts.CloseStdin && e.Took > SDKWait {
 			r.Answer += fmt.Sprintf("; a client on an SDK sends SIGTERM after %.0f s", SDKWait.Seconds())
 		}
 	}

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // judgeLeft says of whom stayed why they did, and what can be done.
-func (c *checked) judgeLeft(e probe.End, r *CheckRow) {
+func (c *checked) judgeLeft(e facts.End, r *CheckRow) {
 	t := c.treeOf(e.Before)
 	for i := range e.Left {
 		t.left[e.Left[i].Process.ID()] = &e.Left[i]
@@ -17,7 +17,7 @@ func (c *checked) judgeLeft(e probe.End, r *CheckRow) {
 	r.Verdict = CheckFailed
 	r.Answer = fmt.Sprintf("no: %s of %d %s left after %s", Count(len(e.Left), "process"), len(e.Before), be(len(e.Left), "is", "are"), Age(c.Timeout))
 	var b blame
-	if e.Way == probe.Terminate {
+	if e.Way == facts.Terminate {
 		b = t.lostSignal(r)
 	} else {
 		b = t.lostEnd(r)
@@ -34,7 +34,7 @@ type blame struct {
 }
 
 // row is one process that stayed, under whom.
-func (t *trialTree) row(l *probe.Leftover) LeftRow {
+func (t *trialTree) row(l *facts.Leftover) LeftRow {
 	p := &l.Process
 	row := LeftRow{PID: p.PID, PPID: p.PPID, Adopted: l.Adopted, Kind: t.kind(p), Name: t.name(p), Command: commandLine(p), RSSBytes: p.RSSBytes}
 	switch up := t.before[p.PPID]; {
@@ -89,7 +89,7 @@ func (t *trialTree) lostEnd(r *CheckRow) (b blame) {
 }
 
 // holder says who holds the other end of the stdin of who stayed.
-func (t *trialTree) holder(l *probe.Leftover) string {
+func (t *trialTree) holder(l *facts.Leftover) string {
 	for _, pid := range l.Process.Stdin.Holders {
 		if p := t.before[pid]; p != nil {
 			return t.says(p) + " holds"
@@ -137,7 +137,7 @@ func (t *trialTree) lostSignal(r *CheckRow) (b blame) {
 }
 
 // working says what a process that stayed is doing.
-func working(l *probe.Leftover) string {
+func working(l *facts.Leftover) string {
 	const busy = 20 // percent of a core: an idle server with a timer uses less than one
 	if l.CPU >= busy {
 		return fmt.Sprintf(", at %.0f %% CPU", l.CPU)
@@ -146,7 +146,7 @@ func working(l *probe.Leftover) string {
 }
 
 // open tells that somebody holds the other end of the stdin of who stayed.
-func (t *trialTree) open(l *probe.Leftover) bool {
+func (t *trialTree) open(l *facts.Leftover) bool {
 	in := l.Process.Stdin
 	return in != nil && in.FD == 0 && in.Peer == scan.PeerOpen
 }

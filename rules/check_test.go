@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // proc is a process of a checked server. mcpdoctor is pid 10.
@@ -26,15 +26,15 @@ func npx() []scan.Process {
 	}
 }
 
-func stayed(p scan.Process, ppid int, outcome scan.Outcome) probe.Leftover {
+func stayed(p scan.Process, ppid int, outcome scan.Outcome) facts.Leftover {
 	adopted := p.PPID != ppid
 	p.PPID = ppid
 	p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
-	return probe.Leftover{Process: p, Adopted: adopted, CPU: 0.4, Outcome: outcome}
+	return facts.Leftover{Process: p, Adopted: adopted, CPU: 0.4, Outcome: outcome}
 }
 
 // stdio is a server that was checked with these ends.
-func stdio(command string, rest []scan.Process, ends ...probe.End) *probe.Stdio {
+func stdio(command string, rest []scan.Process, ends ...facts.End) *facts.Stdio {
 	for i := range ends {
 		if ends[i].Before == nil && ends[i].Untried == "" {
 			ends[i].Before = rest
@@ -43,9 +43,9 @@ func stdio(command string, rest []scan.Process, ends ...probe.End) *probe.Stdio 
 			ends[i].Took = 20 * time.Second
 		}
 	}
-	return &probe.Stdio{
+	return &facts.Stdio{
 		Command: strings.Fields(command), OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: rest, Ends: ends,
-		Server: probe.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 3}, Startups: []time.Duration{time.Second, 300 * time.Millisecond},
+		Server: facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 3}, Startups: []time.Duration{time.Second, 300 * time.Millisecond},
 	}
 }
 
@@ -64,60 +64,60 @@ func TestJudgeStdio(t *testing.T) {
 	busy.CPU = 99.6
 	for _, c := range []struct {
 		name    string
-		facts   *probe.Stdio
+		facts   *facts.Stdio
 		verdict CheckVerdict
 		says    []string // the answer, then the reasons
 		code    string   // for which runtime there is code
 		launch  bool     // it is told to leave the wrapper out
 	}{
-		{"all ended", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin, Took: 40 * time.Millisecond}),
+		{"all ended", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Took: 40 * time.Millisecond}),
 			CheckOK, []string{"yes, within 0.1 s"}, "", false},
-		{"late", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Took: 6200 * time.Millisecond}),
+		{"late", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Took: 6200 * time.Millisecond}),
 			CheckOK, []string{"yes, within 6.2 s; a client on an SDK sends SIGTERM after 2 s"}, "", false},
-		{"late is no matter when the client is dead", stdio("python3 server.py", direct, probe.End{Way: probe.KillClient, Took: 6200 * time.Millisecond}),
+		{"late is no matter when the client is dead", stdio("python3 server.py", direct, facts.End{Way: facts.KillClient, Took: 6200 * time.Millisecond}),
 			CheckOK, []string{"yes, within 6.2 s"}, "", false},
-		{"early", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Early: true}), CheckUnknown, []string{"it had ended by itself before"}, "", false},
-		{"untried", stdio("python3 server.py", direct, probe.End{Way: probe.Terminate, Untried: "this system has no SIGTERM"}),
+		{"early", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Early: true}), CheckUnknown, []string{"it had ended by itself before"}, "", false},
+		{"untried", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Untried: "this system has no SIGTERM"}),
 			CheckUnknown, []string{"it could not be tried: this system has no SIGTERM"}, "", false},
-		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, probe.End{Way: probe.KillClient}),
+		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, facts.End{Way: facts.KillClient}),
 			CheckUnknown, []string{"what was started here ended, but the container runs elsewhere: look with docker ps"}, "", false},
-		{"one that may have got away", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
+		{"one that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
 			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) began meanwhile without a parent, and this system does not tell who started it: look whose it is and ask again, or check on Linux"}, "", false},
-		{"some that may have got away", stdio("python3 server.py", direct, probe.End{Way: probe.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
+		{"some that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
 			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) and 1 other began meanwhile without a parent, and this system does not tell who started them: look whose they are and ask again, or check on Linux"}, "", false},
-		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.KillClient, Left: []probe.Leftover{
+		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
 			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) went on at the end of its stdin", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "node", false},
-		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{
+		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{
 			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), piped}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) never saw the end of its stdin: another process holds the other end", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "", true},
-		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(unknown[0], 10, scan.Ended), piped2}}),
+		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, scan.Ended), piped2}}),
 			CheckFailed, []string{"no: 2 processes of 2 are left after 20 s", "node (pid 21) never saw the end of its stdin: node (pid 20) holds the other end", "node (pid 20) waits for what it started"}, "", true},
-		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(chain[0], 10, scan.Ended)}}),
+		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "npx (pid 20) stayed though the server had ended"}, "", true},
-		{"deaf and busy", stdio("python3 server.py", direct, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{func() probe.Leftover { b := busy; b.Outcome = scan.Killed; return b }()}}),
+		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = scan.Killed; return b }()}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) went on at the end of its stdin, at 100 % CPU", "python (pid 20) was sent SIGTERM then, and had to be killed"}, "python", false},
-		{"a helper", stdio("node server.mjs", helped, probe.End{Way: probe.KillClient, Left: []probe.Leftover{stayed(helped[1], 10, scan.Ended)}}),
+		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
-		{"a helper, after SIGTERM", stdio("node server.mjs", helped, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(helped[1], 10, scan.Killed)}}),
+		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, scan.Killed)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
-		{"a helper that came from nowhere", stdio("node server.mjs", adopted, probe.End{Way: probe.KillClient, Left: []probe.Leftover{stayed(adopted[1], 10, scan.Ended)}}),
+		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
-		{"a program of Go", func() *probe.Stdio {
-			s := stdio("/opt/bin/go-mcp", golang, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(golang[0], 10, scan.Ended)}})
+		{"a program of Go", func() *facts.Stdio {
+			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, scan.Ended)}})
 			s.Go = []scan.ID{golang[0].ID()}
 			return s
 		}(), CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "go", false},
-		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, probe.End{Way: probe.CloseStdin, Left: []probe.Leftover{stayed(golang[0], 10, scan.Ended)}}),
+		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "", false},
-		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(chain[2], 10, scan.Ended)}}),
+		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and did not pass SIGTERM on: node (pid 22) stayed, and ended at a SIGTERM of its own"}, "", true},
-		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(chain[2], 10, scan.Killed)}}),
+		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Killed)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, and had to be killed after a SIGTERM of its own"}, "", true},
-		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{
+		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{
 			stayed(chain[0], 10, scan.Killed), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "npx (pid 20) got SIGTERM and did not end", "sh (pid 21) stayed below it", "node (pid 22) stayed below it"}, "", true},
-		{"SIGTERM ignored", stdio("python3 server.py", direct, probe.End{Way: probe.Terminate, Left: []probe.Leftover{busy}}),
+		{"SIGTERM ignored", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Left: []facts.Leftover{busy}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "", false},
 	} {
 		r := JudgeStdio(c.facts).Rows[0]
@@ -147,16 +147,16 @@ func TestJudgeStdio(t *testing.T) {
 // How the server is configured without its wrapper.
 func TestJudgeStdioDirect(t *testing.T) {
 	chain := npx()
-	lost := func(tree []scan.Process) probe.End {
+	lost := func(tree []scan.Process) facts.End {
 		last := tree[len(tree)-1]
-		return probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(last, 10, scan.Ended)}}
+		return facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(last, 10, scan.Ended)}}
 	}
 	shelled := []scan.Process{{PID: 20, PPID: 10, Start: 20, Args: []string{"sh", "-c", "node server.mjs --fast"}}, proc(21, 20, "node server.mjs --fast")}
 	sh := stdio("", shelled, lost(shelled))
 	sh.Command = shelled[0].Args
 	uv := []scan.Process{proc(20, 10, "uv tool run some-mcp"), proc(21, 20, "/home/u/.cache/uv/bin/python /home/u/.cache/uv/bin/some-mcp")}
 	for _, c := range []struct {
-		facts *probe.Stdio
+		facts *facts.Stdio
 		want  string
 	}{
 		{stdio("npx -y some-mcp@1.2.3 --fast", chain, lost(chain)), "[npm install --global some-mcp@1.2.3] {some-mcp [--fast]}"},
@@ -172,11 +172,11 @@ func TestJudgeStdioDirect(t *testing.T) {
 
 func TestJudgeStdioServer(t *testing.T) {
 	chain := npx()
-	facts := stdio("npx -y some-mcp@1.2.3 --fast", chain, probe.End{Way: probe.CloseStdin}, probe.End{Way: probe.Terminate, Untried: "x"})
-	facts.Noise = probe.Noise{Lines: 2, First: "Welcome"}
-	facts.Left = []scan.Process{proc(30, 1, "sudo x")}
-	facts.Problems = []string{"one"}
-	c := JudgeStdio(facts)
+	seen := stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin}, facts.End{Way: facts.Terminate, Untried: "x"})
+	seen.Noise = facts.Noise{Lines: 2, First: "Welcome"}
+	seen.Left = []scan.Process{proc(30, 1, "sudo x")}
+	seen.Problems = []string{"one"}
+	c := JudgeStdio(seen)
 	var layers []string
 	for _, l := range c.Server.Layers {
 		layers = append(layers, string(l.Kind)+" "+l.Name)
@@ -197,7 +197,7 @@ func TestJudgeStdioServer(t *testing.T) {
 		t.Errorf("the problems are %q", c.Problems)
 	}
 	chain[1].RSSBytes, chain[1].PSSBytes = chain[0].RSSBytes, chain[0].PSSBytes
-	if s := JudgeStdio(facts).Server; s.RSSBytes == nil || *s.RSSBytes != 62<<20 || *s.PSSBytes != 31<<20 {
+	if s := JudgeStdio(seen).Server; s.RSSBytes == nil || *s.RSSBytes != 62<<20 || *s.PSSBytes != 31<<20 {
 		t.Errorf("the memory is %v, %v", s.RSSBytes, s.PSSBytes)
 	}
 }
@@ -205,7 +205,7 @@ func TestJudgeStdioServer(t *testing.T) {
 // Who has whom for a parent now.
 func TestJudgeStdioParents(t *testing.T) {
 	chain := npx()
-	c := JudgeStdio(stdio("npx some-mcp", chain, probe.End{Way: probe.KillClient, Left: []probe.Leftover{
+	c := JudgeStdio(stdio("npx some-mcp", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
 		stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 1, scan.Ended)}}))
 	var got []string
 	for _, l := range c.Rows[0].Left {
@@ -214,15 +214,15 @@ func TestJudgeStdioParents(t *testing.T) {
 	if want := []string{"false mcpdoctor", "false npx (pid 20)", "true pid 1"}; !slices.Equal(got, want) {
 		t.Errorf("the parents are %q", got)
 	}
-	c = JudgeStdio(stdio("npx some-mcp", chain, probe.End{Way: probe.Terminate, Left: []probe.Leftover{stayed(chain[2], 10, scan.Ended)}}))
+	c = JudgeStdio(stdio("npx some-mcp", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Ended)}}))
 	if l := c.Rows[0].Left[0]; !l.Adopted || l.Parent != "mcpdoctor, as PID 1 would have" {
 		t.Errorf("left is %+v", l)
 	}
 }
 
 func TestUnchecked(t *testing.T) {
-	for _, kind := range []probe.FailureKind{probe.Missing, probe.NotExecutable, probe.Directory, probe.NoProgram, probe.NeverStarted, probe.ExitedEarly, probe.NeverAnswered, probe.RefusedHandshake, probe.NoServer} {
-		f := &probe.Failure{Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute, Stderr: "Error: no API key.", Stdout: "usage:"}
+	for _, kind := range []facts.FailureKind{facts.Missing, facts.NotExecutable, facts.Directory, facts.NoProgram, facts.NeverStarted, facts.ExitedEarly, facts.NeverAnswered, facts.RefusedHandshake, facts.NoServer} {
+		f := &facts.Failure{Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute, Stderr: "Error: no API key.", Stdout: "usage:"}
 		what, hint := Unchecked(f, []string{"server", "--x"})
 		if !strings.HasPrefix(what, "server ") && !strings.Contains(what, " server") || strings.HasSuffix(what, ".") || hint == "" || strings.HasSuffix(hint, ".") {
 			t.Errorf("%s: %q, %q", kind, what, hint)

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // trialTree is the tree of one start, and who of it was left.
@@ -15,7 +15,7 @@ type trialTree struct {
 	order  []*scan.Process
 	before map[int]*scan.Process // by PID
 	below  map[int][]*scan.Process
-	left   map[scan.ID]*probe.Leftover
+	left   map[scan.ID]*facts.Leftover
 	top    *scan.Process
 	main   *scan.Process // the server, when there is a tree
 	chain  []*scan.Process
@@ -23,7 +23,7 @@ type trialTree struct {
 
 // treeOf finds the chain from the process that was started down to the server.
 func (c *checked) treeOf(tree []scan.Process) *trialTree {
-	t := &trialTree{os: c.OS, self: c.Self, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*probe.Leftover{}}
+	t := &trialTree{os: c.OS, self: c.Self, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*facts.Leftover{}}
 	for i := range tree {
 		p := &tree[i]
 		t.order = append(t.order, p)

@@ -3,7 +3,7 @@ package rules
 import (
 	"time"
 
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // EndpointSchema and EndpointKind are those of the JSON form of an [EndpointReport], as [ReportSchema]
@@ -22,7 +22,7 @@ type EndpointReport struct {
 	Taken  time.Time `json:"taken"`
 
 	URL       string          `json:"url"` // without its secrets
-	Transport probe.Transport `json:"transport"`
+	Transport facts.Transport `json:"transport"`
 	Version   string          `json:"protocol_version"`
 	Supported []string        `json:"supported_versions"` // that it named itself
 	Server    EndpointServer  `json:"server"`
@@ -44,8 +44,8 @@ type EndpointReport struct {
 	// Findings are as those of a [Report]. Their Reap is empty: what leaked is for scan to judge.
 	Findings []Finding `json:"findings"`
 
-	Exchanges []probe.Exchange `json:"exchanges"`
-	Retention probe.Retention  `json:"retention"`
+	Exchanges []facts.Exchange `json:"exchanges"`
+	Retention facts.Retention  `json:"retention"`
 	Requests  int              `json:"requests"`
 
 	// Problems are sentences about what could not be asked or seen.
@@ -116,16 +116,16 @@ func (r *EndpointReport) Fails() bool {
 }
 
 // JudgeEndpoint says what the answers of an endpoint mean.
-func JudgeEndpoint(e *probe.Endpoint, taken time.Time) *EndpointReport {
+func JudgeEndpoint(e *facts.Endpoint, taken time.Time) *EndpointReport {
 	j := &endpointJudge{e: e, out: &EndpointReport{
 		Schema: EndpointSchema, Kind: EndpointKind, Taken: taken, URL: e.URL, Transport: e.Transport, Version: e.Version,
 		Supported: append([]string{}, e.Supported...), Server: EndpointServer{e.Name, e.Release},
-		Verdicts: []EndpointVerdict{}, Findings: []Finding{}, Exchanges: append([]probe.Exchange{}, e.Exchanges...), Retention: e.Retention, Requests: e.Requests,
+		Verdicts: []EndpointVerdict{}, Findings: []Finding{}, Exchanges: append([]facts.Exchange{}, e.Exchanges...), Retention: e.Retention, Requests: e.Requests,
 		Problems: []string{},
 	}}
 	j.listener()
 	j.transport()
-	if e.Transport == probe.LegacySSE {
+	if e.Transport == facts.LegacySSE {
 		j.legacy()
 	} else {
 		j.sessions()
@@ -145,7 +145,7 @@ func JudgeEndpoint(e *probe.Endpoint, taken time.Time) *EndpointReport {
 
 // endpointJudge is one judgement on the way to its report.
 type endpointJudge struct {
-	e   *probe.Endpoint
+	e   *facts.Endpoint
 	out *EndpointReport
 
 	gateway string // the name of a known gateway that listens; else empty
@@ -165,23 +165,23 @@ func (j *endpointJudge) row(topic Topic, question string, verdict EndpointOutcom
 }
 
 // answer finds the answer to a question; false when it was not asked.
-func (j *endpointJudge) answer(ask probe.Ask) (probe.Answer, bool) {
+func (j *endpointJudge) answer(ask facts.Ask) (facts.Answer, bool) {
 	for _, x := range j.e.Exchanges {
 		if x.Ask == ask {
 			return x.Answer, true
 		}
 	}
-	return probe.Answer{}, false
+	return facts.Answer{}, false
 }
 
 // look finds a look at the process; false when there was none.
-func (j *endpointJudge) look(when probe.When) (probe.Look, bool) {
+func (j *endpointJudge) look(when facts.When) (facts.Look, bool) {
 	for _, l := range j.e.Retention.Looks {
 		if l.When == when {
 			return l, true
 		}
 	}
-	return probe.Look{}, false
+	return facts.Look{}, false
 }
 
 // listener recognises who listens, as scan does.

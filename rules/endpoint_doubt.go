@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 const (
@@ -16,13 +16,13 @@ const (
 )
 
 // ofTheGone are the questions whose session is not there.
-var ofTheGone = []probe.Ask{probe.AskUnknown, probe.AskDeleted, probe.AskClosed, probe.AskStale}
+var ofTheGone = []facts.Ask{facts.AskUnknown, facts.AskDeleted, facts.AskClosed, facts.AskStale}
 
 // doubt says why an answer tells nothing about the question, in words that go on behind the answer;
 // empty when it does tell something. Without a question it is about the opening of sessions.
-func (j *endpointJudge) doubt(ask probe.Ask, r probe.Answer) string {
+func (j *endpointJudge) doubt(ask facts.Ask, r facts.Answer) string {
 	switch {
-	case r.Late && (r.Ours || j.hasty(ask) && j.e.LimitMS < probe.Patience.Milliseconds()):
+	case r.Late && (r.Ours || j.hasty(ask) && j.e.LimitMS < facts.Patience.Milliseconds()):
 		return ": ask again with a longer --timeout"
 	case r.Late && j.hasty(ask):
 		return ": it is slow, or silent, to other questions, too"
@@ -38,14 +38,14 @@ func (j *endpointJudge) doubt(ask probe.Ask, r probe.Answer) string {
 
 // hasty tells that an answer that did not come in its time may only be slow: others were slow or did not
 // come either. Of the questions whose session is gone one is as good as the other.
-func (j *endpointJudge) hasty(ask probe.Ask) bool {
+func (j *endpointJudge) hasty(ask facts.Ask) bool {
 	if j.e.LimitMS < patient {
 		return true
 	}
 	gone := slices.Contains(ofTheGone, ask)
 	for _, x := range j.e.Exchanges {
 		switch {
-		case ask == "" && (x.Ask == probe.AskDropped || x.Ask == probe.AskAgain): // asked after the sessions, which have silenced it
+		case ask == "" && (x.Ask == facts.AskDropped || x.Ask == facts.AskAgain): // asked after the sessions, which have silenced it
 		case x.Ask == ask || gone && slices.Contains(ofTheGone, x.Ask):
 		case x.Answer.Late, x.DurationMS*patiently > j.e.LimitMS:
 			return true
@@ -57,9 +57,9 @@ func (j *endpointJudge) hasty(ask probe.Ask) bool {
 // unserved tells that the request that has to be served was asked and was not, so that what comes to
 // others like it tells nothing about their sessions.
 func (j *endpointJudge) unserved() bool {
-	ask := probe.AskWithout
+	ask := facts.AskWithout
 	if j.e.Session {
-		ask = probe.AskWith
+		ask = facts.AskWith
 	}
 	r, asked := j.answer(ask)
 	return asked && !r.Result

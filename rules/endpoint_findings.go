@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // findings are what is wrong, each under the rule that explains it, with that rule's own remedies. The
@@ -16,7 +16,7 @@ func (j *endpointJudge) findings() {
 	if j.piling != "" {
 		j.out.Findings = append(j.out.Findings, j.spawned())
 	}
-	if j.e.Transport == probe.LegacySSE {
+	if j.e.Transport == facts.LegacySSE {
 		j.out.Findings = append(j.out.Findings, j.sse())
 	} else if f, ok := j.retained(); ok {
 		j.out.Findings = append(j.out.Findings, f)
@@ -26,7 +26,7 @@ func (j *endpointJudge) findings() {
 
 func (j *endpointJudge) restart() string {
 	const untold = "not known: what clients with an old session are told could not be learned"
-	settled, _ := j.look(probe.Settled)
+	settled, _ := j.look(facts.Settled)
 	switch {
 	case j.stranded != "":
 		return "strands its clients: " + j.stranded
@@ -34,12 +34,12 @@ func (j *endpointJudge) restart() string {
 		return "not known: the server ended while it was asked"
 	case j.e.Retention.Refused != nil && j.e.Retention.Refused.Status == 0 && !j.e.Retention.Refused.Ours:
 		return "not known: the server stopped answering while it was asked"
-	case j.e.Transport == probe.LegacySSE && (j.verdict(TopicClosed) == Unsure || j.verdict(TopicStale) == Unsure):
+	case j.e.Transport == facts.LegacySSE && (j.verdict(TopicClosed) == Unsure || j.verdict(TopicStale) == Unsure):
 		return untold
-	case j.e.Transport == probe.LegacySSE:
+	case j.e.Transport == facts.LegacySSE:
 		return "costs its clients their sessions, which end with the streams: who POSTs to an old one is refused, and has to know to begin anew"
 	}
-	unknown, asked := j.answer(probe.AskUnknown)
+	unknown, asked := j.answer(facts.AskUnknown)
 	switch {
 	case !asked:
 		return "not known: not all was asked"
@@ -120,9 +120,9 @@ func (j *endpointJudge) spawned() Finding {
 	return f
 }
 
-var lookWords = map[probe.When]string{
-	probe.AtStart: "before the first request", probe.AtSessions: "after the questions", probe.AtOnce: "right after the last session",
-	probe.Settled: "after the settling time", probe.Cleared: "after the sessions were deleted",
+var lookWords = map[facts.When]string{
+	facts.AtStart: "before the first request", facts.AtSessions: "after the questions", facts.AtOnce: "right after the last session",
+	facts.Settled: "after the settling time", facts.Cleared: "after the sessions were deleted",
 }
 
 // sse is the old transport.
@@ -135,7 +135,7 @@ func (j *endpointJudge) sse() Finding {
 			f.Evidence = append(f.Evidence, strings.TrimSuffix(v.Question, "?")+": "+v.Answer)
 		}
 	}
-	stream, _ := j.answer(probe.AskStream)
+	stream, _ := j.answer(facts.AskStream)
 	f.Evidence = append(f.Evidence, fmt.Sprintf("GET is answered with %d and a stream that begins with an endpoint event", stream.Status))
 	remedies := []string{remedyStreamableHTTP}
 	if f.Severity == Error {
@@ -192,7 +192,7 @@ func (j *endpointJudge) retained() (Finding, bool) {
 
 // broken are the rows that failed because the endpoint does not serve what it has to.
 func (j *endpointJudge) broken(add func(s Severity, title, evidence, remedy string)) {
-	settled, _ := j.look(probe.Settled)
+	settled, _ := j.look(facts.Settled)
 	for _, v := range j.out.Verdicts {
 		if v.Verdict != Failed {
 			continue
@@ -253,7 +253,7 @@ func (j *endpointJudge) remedy(rule string, of ...string) Remedy {
 // undeleted says how many sessions the probe itself has left behind.
 func (j *endpointJudge) undeleted() {
 	n := j.e.Retention.Undeleted
-	if r, _ := j.answer(probe.AskDelete); r.Status/100 == 2 && j.verdict(TopicDelete) == Failed { // it says that it deletes them
+	if r, _ := j.answer(facts.AskDelete); r.Status/100 == 2 && j.verdict(TopicDelete) == Failed { // it says that it deletes them
 		n += j.e.Retention.Deleted + 1
 	}
 	if n > 0 {

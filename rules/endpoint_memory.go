@@ -3,14 +3,14 @@ package rules
 import (
 	"fmt"
 
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
-// memory judges two equal rounds after a warm-up. Fewer sessions prove nothing: see [probe.LeastForMemory].
+// memory judges two equal rounds after a warm-up. Fewer sessions prove nothing: see [facts.LeastForMemory].
 func (j *endpointJudge) memory() {
 	const question = "does its memory grow?"
 	r := j.e.Retention
-	settled, _ := j.look(probe.Settled)
+	settled, _ := j.look(facts.Settled)
 	switch {
 	case !j.e.Process.Found:
 		j.row(TopicMemory, question, Unsure, j.e.Process.Why)
@@ -20,12 +20,12 @@ func (j *endpointJudge) memory() {
 	case settled.Gone:
 		j.row(TopicMemory, question, Unsure, "the server has ended")
 		return
-	case len(r.Rounds) < 2 && r.Refused != nil && r.Asked >= probe.LeastForMemory:
-		before, _ := j.look(probe.AtSessions)
-		after, _ := j.look(probe.AtOnce)
+	case len(r.Rounds) < 2 && r.Refused != nil && r.Asked >= facts.LeastForMemory:
+		before, _ := j.look(facts.AtSessions)
+		after, _ := j.look(facts.AtOnce)
 		j.row(TopicMemory, question, Unsure, fmt.Sprintf("it refused before the two rounds were finished; %d cost it %s", r.Served, Bytes(max(0, after.RSSBytes-before.RSSBytes))))
 		return
-	case len(r.Rounds) < 2 && r.Asked < probe.LeastForMemory:
+	case len(r.Rounds) < 2 && r.Asked < facts.LeastForMemory:
 		j.row(TopicMemory, question, Unsure, "fewer than a thousand requests tell a leak from a warm start no better than chance: ask with --sessions 2000")
 		return
 	case len(r.Rounds) < 2:
@@ -58,6 +58,6 @@ const (
 	levelling = 2        // the second round has to be this share of the first, else it levels off
 )
 
-func growth(r probe.Round) string {
+func growth(r facts.Round) string {
 	return fmt.Sprintf("%+.1f MB", float64(r.AfterBytes-r.BeforeBytes)/(1<<20))
 }

@@ -6,26 +6,26 @@ import (
 	"slices"
 	"time"
 
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // transport says what the endpoint speaks.
 func (j *endpointJudge) transport() {
 	const question = "what does it speak?"
 	switch e := j.e; e.Transport {
-	case probe.LegacySSE:
+	case facts.LegacySSE:
 		answer := "HTTP+SSE of 2024-11-05, deprecated since 2025-03-26"
-		if r, _ := j.answer(probe.AskOverStream); !r.Result {
+		if r, _ := j.answer(facts.AskOverStream); !r.Result {
 			answer += "; initialize is answered with " + r.Words()
 		}
 		j.row(TopicTransport, question, Failed, answer)
-	case probe.Stateless:
-		r, _ := j.answer(probe.AskInitialize)
+	case facts.Stateless:
+		r, _ := j.answer(facts.AskInitialize)
 		if e.Modern {
 			j.row(TopicTransport, question, OK, "Streamable HTTP of 2026-07-28 alone; initialize, with which older clients begin, is answered with "+r.Words())
 			return
 		}
-		r, _ = j.answer(probe.AskModern)
+		r, _ = j.answer(facts.AskModern)
 		j.row(TopicTransport, question, Failed, "initialize is refused as by a server of 2026-07-28, but server/discover is answered with "+r.Words())
 	default:
 		answer := "Streamable HTTP"
@@ -41,16 +41,16 @@ func (j *endpointJudge) transport() {
 
 // sessions goes through what a session is to an endpoint of Streamable HTTP.
 func (j *endpointJudge) sessions() {
-	if j.e.Transport == probe.Streamable {
+	if j.e.Transport == facts.Streamable {
 		answer := "no"
 		if j.e.Session {
 			answer = "yes, it hands out an Mcp-Session-Id"
 		}
 		j.row(TopicSession, "does initialize open a session?", Note, answer)
 	}
-	if r, asked := j.answer(probe.AskWithout); asked {
+	if r, asked := j.answer(facts.AskWithout); asked {
 		verdict, answer := OK, r.Words()
-		doubt := j.doubt(probe.AskWithout, r)
+		doubt := j.doubt(facts.AskWithout, r)
 		switch {
 		case doubt != "":
 			verdict, answer = Unsure, answer+doubt
@@ -67,8 +67,8 @@ func (j *endpointJudge) sessions() {
 		}
 		j.row(TopicWithout, "tools/list without a session?", verdict, answer)
 	}
-	if r, asked := j.answer(probe.AskWith); asked && !r.Result {
-		verdict, doubt := Failed, j.doubt(probe.AskWith, r)
+	if r, asked := j.answer(facts.AskWith); asked && !r.Result {
+		verdict, doubt := Failed, j.doubt(facts.AskWith, r)
 		if doubt != "" {
 			verdict = Unsure
 		}
@@ -80,12 +80,12 @@ func (j *endpointJudge) sessions() {
 
 // unknown judges what clients are told after a restart: their sessions are unknown then.
 func (j *endpointJudge) unknown() {
-	r, asked := j.answer(probe.AskUnknown)
+	r, asked := j.answer(facts.AskUnknown)
 	if !asked {
 		return
 	}
 	verdict, answer := Failed, r.Words()
-	doubt := j.doubt(probe.AskUnknown, r)
+	doubt := j.doubt(facts.AskUnknown, r)
 	switch {
 	case doubt != "":
 		verdict, answer = Unsure, answer+doubt
@@ -112,13 +112,13 @@ func (j *endpointJudge) unknown() {
 
 // deletion judges whether a client can end its session.
 func (j *endpointJudge) deletion() {
-	r, asked := j.answer(probe.AskDelete)
+	r, asked := j.answer(facts.AskDelete)
 	if !asked {
 		return
 	}
 	const question = "does DELETE end the session?"
-	after, looked := j.answer(probe.AskDeleted)
-	if doubt := j.doubt(probe.AskDelete, r); doubt != "" {
+	after, looked := j.answer(facts.AskDeleted)
+	if doubt := j.doubt(facts.AskDelete, r); doubt != "" {
 		j.row(TopicDelete, question, Unsure, r.Words()+doubt)
 		return
 	}
@@ -131,7 +131,7 @@ func (j *endpointJudge) deletion() {
 		return
 	}
 	verdict, answer := OK, fmt.Sprintf("%s, and tools/list with it then %s", r.Words(), after.Words())
-	doubt := j.doubt(probe.AskDeleted, after)
+	doubt := j.doubt(facts.AskDeleted, after)
 	switch {
 	case doubt != "":
 		verdict, answer = Unsure, answer+doubt
@@ -149,12 +149,12 @@ func (j *endpointJudge) deletion() {
 // legacy judges what clients of HTTP+SSE are told when their session is gone.
 func (j *endpointJudge) legacy() {
 	for _, q := range []struct {
-		ask      probe.Ask
+		ask      facts.Ask
 		topic    Topic
 		question string
 	}{
-		{probe.AskClosed, TopicClosed, "a POST to the session of a closed stream?"},
-		{probe.AskStale, TopicStale, "a POST to an unknown session, as after a restart?"},
+		{facts.AskClosed, TopicClosed, "a POST to the session of a closed stream?"},
+		{facts.AskStale, TopicStale, "a POST to an unknown session, as after a restart?"},
 	} {
 		r, asked := j.answer(q.ask)
 		if !asked {
@@ -181,7 +181,7 @@ func (j *endpointJudge) legacy() {
 		}
 		j.row(q.topic, q.question, verdict, answer)
 	}
-	r, asked := j.answer(probe.AskAgain)
+	r, asked := j.answer(facts.AskAgain)
 	if !asked {
 		return
 	}
@@ -189,7 +189,7 @@ func (j *endpointJudge) legacy() {
 		j.row(TopicAgain, "does it bear another client?", OK, "yes, a new stream is opened")
 		return
 	}
-	if doubt := j.doubt(probe.AskAgain, r); doubt != "" {
+	if doubt := j.doubt(facts.AskAgain, r); doubt != "" {
 		j.row(TopicAgain, "does it bear another client?", Unsure, r.Words()+doubt)
 		return
 	}
@@ -199,7 +199,7 @@ func (j *endpointJudge) legacy() {
 // limit says that the endpoint refuses sessions beyond a number.
 func (j *endpointJudge) limit() {
 	r := j.e.Retention
-	if settled, _ := j.look(probe.Settled); r.Refused == nil || settled.Gone {
+	if settled, _ := j.look(facts.Settled); r.Refused == nil || settled.Gone {
 		return
 	}
 	question := "how many sessions does it bear?"
@@ -226,13 +226,13 @@ func (j *endpointJudge) limit() {
 
 // dropped says for how long a session was kept that nobody used.
 func (j *endpointJudge) dropped() {
-	r, asked := j.answer(probe.AskDropped)
+	r, asked := j.answer(facts.AskDropped)
 	if !asked {
 		return
 	}
 	const question = "is a dropped session let go?"
 	waited := time.Duration(j.e.Retention.DroppedMS) * time.Millisecond
-	switch doubt := j.doubt(probe.AskDropped, r); {
+	switch doubt := j.doubt(facts.AskDropped, r); {
 	case doubt != "":
 		j.row(TopicDropped, question, Unsure, r.Words()+doubt)
 	case !r.Result && j.unserved():
@@ -270,11 +270,11 @@ const (
 func (j *endpointJudge) processes() {
 	const question = "do its processes end?"
 	r := j.e.Retention
-	settled, seen := j.look(probe.Settled)
+	settled, seen := j.look(facts.Settled)
 	what := Count(r.Served, "request")
 	if j.e.Session {
 		what = Count(r.Served, "dropped session")
-	} else if j.e.Transport == probe.LegacySSE {
+	} else if j.e.Transport == facts.LegacySSE {
 		what = Count(r.Served, "dropped stream")
 	}
 	switch {
@@ -302,7 +302,7 @@ func (j *endpointJudge) processes() {
 		left = fmt.Sprintf("%s (%d with their own)", left, settled.SessionProcesses)
 	}
 	line := fmt.Sprintf("%s left %s below pid %d", what, left, j.e.Process.Listener.PID)
-	cleared, deleted := j.look(probe.Cleared)
+	cleared, deleted := j.look(facts.Cleared)
 	many := func(n int) bool { return n >= fewRequests && n*perRequest >= r.Served }
 	switch {
 	case settled.SessionProcesses == 0:

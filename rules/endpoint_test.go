@@ -9,30 +9,30 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
 )
 
 // Answers that endpoints give.
 var (
-	result   = probe.Answer{Status: 200, Result: true}
-	accepted = probe.Answer{Status: 202}
-	silence  = probe.Answer{Failed: "no answer within 15 s", Late: true}
-	tooLong  = probe.Answer{Status: 200, Failed: "the answer is longer than 1048576 bytes, and was not read to its end", Ours: true}
-	noTime   = probe.Answer{Failed: "the time was over", Late: true, Ours: true}
-	noMethod = probe.Answer{Status: 200, Error: true, Code: -32601, Text: "Method not found"}
-	refused  = probe.Answer{Status: 200, Error: true, Code: -32602, Text: "request before initialization was complete"}
+	result   = facts.Answer{Status: 200, Result: true}
+	accepted = facts.Answer{Status: 202}
+	silence  = facts.Answer{Failed: "no answer within 15 s", Late: true}
+	tooLong  = facts.Answer{Status: 200, Failed: "the answer is longer than 1048576 bytes, and was not read to its end", Ours: true}
+	noTime   = facts.Answer{Failed: "the time was over", Late: true, Ours: true}
+	noMethod = facts.Answer{Status: 200, Error: true, Code: -32601, Text: "Method not found"}
+	refused  = facts.Answer{Status: 200, Error: true, Code: -32602, Text: "request before initialization was complete"}
 )
 
-func status(n int) probe.Answer { return probe.Answer{Status: n} }
+func status(n int) facts.Answer { return facts.Answer{Status: n} }
 
-// facts are those of a healthy endpoint without sessions whose process was seen, changed by a test.
-func facts(change func(*probe.Endpoint)) *probe.Endpoint {
+// endpoint is what is seen of a healthy endpoint without sessions whose process was seen, changed by a test.
+func endpoint(change func(*facts.Endpoint)) *facts.Endpoint {
 	rss := int64(50 << 20)
-	e := &probe.Endpoint{
-		URL: "http://127.0.0.1:8000/mcp", Transport: probe.Streamable, Version: "2025-11-25", Name: "x", Requests: 24, LimitMS: 15000,
-		Exchanges: []probe.Exchange{{Ask: probe.AskInitialize, Answer: result}, {Ask: probe.AskModern, Answer: status(400)}, {Ask: probe.AskWithout, Answer: result}, {Ask: probe.AskUnknown, Answer: result}},
-		Retention: probe.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20, Looks: []probe.Look{{When: probe.AtStart}, {When: probe.AtSessions}, {When: probe.AtOnce}, {When: probe.Settled, RSSBytes: rss}}},
-		Process:   probe.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
+	e := &facts.Endpoint{
+		URL: "http://127.0.0.1:8000/mcp", Transport: facts.Streamable, Version: "2025-11-25", Name: "x", Requests: 24, LimitMS: 15000,
+		Exchanges: []facts.Exchange{{Ask: facts.AskInitialize, Answer: result}, {Ask: facts.AskModern, Answer: status(400)}, {Ask: facts.AskWithout, Answer: result}, {Ask: facts.AskUnknown, Answer: result}},
+		Retention: facts.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20, Looks: []facts.Look{{When: facts.AtStart}, {When: facts.AtSessions}, {When: facts.AtOnce}, {When: facts.Settled, RSSBytes: rss}}},
+		Process:   facts.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
 	}
 	if change != nil {
 		change(e)
@@ -41,48 +41,48 @@ func facts(change func(*probe.Endpoint)) *probe.Endpoint {
 }
 
 // with answers a question.
-func with(e *probe.Endpoint, ask probe.Ask, a probe.Answer) {
-	i := slices.IndexFunc(e.Exchanges, func(x probe.Exchange) bool { return x.Ask == ask })
+func with(e *facts.Endpoint, ask facts.Ask, a facts.Answer) {
+	i := slices.IndexFunc(e.Exchanges, func(x facts.Exchange) bool { return x.Ask == ask })
 	if i < 0 {
-		e.Exchanges = append(e.Exchanges, probe.Exchange{Ask: ask, Answer: a})
+		e.Exchanges = append(e.Exchanges, facts.Exchange{Ask: ask, Answer: a})
 		return
 	}
 	e.Exchanges[i].Answer = a
 }
 
 // sessions turns an endpoint into a healthy one with sessions.
-func sessions(e *probe.Endpoint) {
+func sessions(e *facts.Endpoint) {
 	e.Session = true
-	with(e, probe.AskWithout, status(400))
-	with(e, probe.AskUnknown, status(404))
-	with(e, probe.AskWith, result)
-	with(e, probe.AskDelete, status(200))
-	with(e, probe.AskDeleted, status(404))
-	with(e, probe.AskDropped, result)
+	with(e, facts.AskWithout, status(400))
+	with(e, facts.AskUnknown, status(404))
+	with(e, facts.AskWith, result)
+	with(e, facts.AskDelete, status(200))
+	with(e, facts.AskDeleted, status(404))
+	with(e, facts.AskDropped, result)
 	e.Retention.DroppedMS = 5000
 	e.Retention.Deletes, e.Retention.Deleted = 20, 20
-	e.Retention.Looks = append(e.Retention.Looks, probe.Look{When: probe.Cleared})
+	e.Retention.Looks = append(e.Retention.Looks, facts.Look{When: facts.Cleared})
 }
 
-func legacy(e *probe.Endpoint) {
-	e.Transport, e.Exchanges, e.Retention.Request = probe.LegacySSE, nil, "GET"
-	with(e, probe.AskInitialize, status(404))
-	with(e, probe.AskStream, status(200))
-	with(e, probe.AskOverStream, result)
-	with(e, probe.AskClosed, status(404))
-	with(e, probe.AskStale, status(404))
-	with(e, probe.AskAgain, status(200))
+func legacy(e *facts.Endpoint) {
+	e.Transport, e.Exchanges, e.Retention.Request = facts.LegacySSE, nil, "GET"
+	with(e, facts.AskInitialize, status(404))
+	with(e, facts.AskStream, status(200))
+	with(e, facts.AskOverStream, result)
+	with(e, facts.AskClosed, status(404))
+	with(e, facts.AskStale, status(404))
+	with(e, facts.AskAgain, status(200))
 }
 
-func gatewayFlags(version string, flags ...string) func(*probe.Endpoint) {
-	return func(e *probe.Endpoint) {
+func gatewayFlags(version string, flags ...string) func(*facts.Endpoint) {
+	return func(e *facts.Endpoint) {
 		e.Process.Listener.Args = append([]string{"node", "/x/node_modules/.bin/supergateway", "--stdio", "node s.mjs", "--outputTransport", "streamableHttp"}, flags...)
 		e.Process.Listener.Version = version
 	}
 }
 
 // left says that so many processes, each with one of its own, came with the sessions and stayed.
-func left(e *probe.Endpoint, when probe.When, n int) {
+func left(e *facts.Endpoint, when facts.When, n int) {
 	for i := range e.Retention.Looks {
 		if l := &e.Retention.Looks[i]; l.When == when {
 			l.Children, l.Processes, l.NewChildren, l.NewProcesses, l.SessionChildren, l.SessionProcesses = n, 2*n, n, 2*n, n, 2*n
@@ -90,136 +90,136 @@ func left(e *probe.Endpoint, when probe.When, n int) {
 	}
 }
 
-func rounds(e *probe.Endpoint, first, second int64) {
+func rounds(e *facts.Endpoint, first, second int64) {
 	const base = 100 << 20
 	e.Retention.Asked, e.Retention.Sent, e.Retention.Served = 2000, 2000, 2000
-	e.Retention.Rounds = []probe.Round{{Sessions: 800, BeforeBytes: base, AfterBytes: base + first<<20}, {Sessions: 800, BeforeBytes: base, AfterBytes: base + second<<20}}
+	e.Retention.Rounds = []facts.Round{{Sessions: 800, BeforeBytes: base, AfterBytes: base + first<<20}, {Sessions: 800, BeforeBytes: base, AfterBytes: base + second<<20}}
 }
 
 func TestEndpointVerdicts(t *testing.T) {
-	both := func(all ...func(*probe.Endpoint)) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) {
+	both := func(all ...func(*facts.Endpoint)) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) {
 			for _, f := range all {
 				f(e)
 			}
 		}
 	}
-	says := func(ask probe.Ask, a probe.Answer) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { with(e, ask, a) }
+	says := func(ask facts.Ask, a facts.Answer) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { with(e, ask, a) }
 	}
-	stays := func(when probe.When, n int) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { left(e, when, n) }
+	stays := func(when facts.When, n int) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { left(e, when, n) }
 	}
-	grows := func(first, second int64) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { rounds(e, first, second) }
+	grows := func(first, second int64) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { rounds(e, first, second) }
 	}
-	refuses := func(a probe.Answer, served int) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { e.Retention.Refused, e.Retention.Served = &a, served }
+	refuses := func(a facts.Answer, served int) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { e.Retention.Refused, e.Retention.Served = &a, served }
 	}
-	impatient := func(limit int64) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { e.LimitMS = limit }
+	impatient := func(limit int64) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { e.LimitMS = limit }
 	}
-	takes := func(ask probe.Ask, ms int64) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) {
-			e.Exchanges[slices.IndexFunc(e.Exchanges, func(x probe.Exchange) bool { return x.Ask == ask })].DurationMS = ms
+	takes := func(ask facts.Ask, ms int64) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) {
+			e.Exchanges[slices.IndexFunc(e.Exchanges, func(x facts.Exchange) bool { return x.Ask == ask })].DurationMS = ms
 		}
 	}
 	for name, c := range map[string]struct {
-		change  func(*probe.Endpoint)
+		change  func(*facts.Endpoint)
 		topic   rules.Topic
 		want    rules.EndpointOutcome
 		words   string // in the answer
 		finding string // severity and rule; "" for none
 	}{
 		"healthy":        {nil, rules.TopicTransport, rules.OK, "2025-11-25", ""},
-		"both revisions": {func(e *probe.Endpoint) { e.Modern = true }, rules.TopicTransport, rules.OK, "2026-07-28 beside", ""},
-		"new revision only": {func(e *probe.Endpoint) {
-			e.Transport, e.Modern = probe.Stateless, true
-			with(e, probe.AskInitialize, status(400))
+		"both revisions": {func(e *facts.Endpoint) { e.Modern = true }, rules.TopicTransport, rules.OK, "2026-07-28 beside", ""},
+		"new revision only": {func(e *facts.Endpoint) {
+			e.Transport, e.Modern = facts.Stateless, true
+			with(e, facts.AskInitialize, status(400))
 		}, rules.TopicTransport, rules.OK, "alone", ""},
-		"new and broken": {func(e *probe.Endpoint) { e.Transport = probe.Stateless; with(e, probe.AskModern, status(500)) }, rules.TopicTransport, rules.Failed, "500", "error session-retention"},
+		"new and broken": {func(e *facts.Endpoint) { e.Transport = facts.Stateless; with(e, facts.AskModern, status(500)) }, rules.TopicTransport, rules.Failed, "500", "error session-retention"},
 		"no session":     {nil, rules.TopicSession, rules.Note, "no", ""},
 		"session":        {sessions, rules.TopicSession, rules.Note, "yes", "info session-retention"},
 
 		"served without":           {nil, rules.TopicWithout, rules.OK, "needs none", ""},
-		"served without, sessions": {both(sessions, says(probe.AskWithout, result)), rules.TopicWithout, rules.Note, "though", "info session-retention"},
+		"served without, sessions": {both(sessions, says(facts.AskWithout, result)), rules.TopicWithout, rules.Note, "though", "info session-retention"},
 		"refused without":          {sessions, rules.TopicWithout, rules.OK, "400", "info session-retention"},
-		"refused with 200":         {both(sessions, says(probe.AskWithout, refused)), rules.TopicWithout, rules.Note, "not with 400", "info session-retention"},
-		"refused and no session":   {says(probe.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", "error session-retention"},
-		"silent without":           {both(sessions, says(probe.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "error session-retention"},
-		"not served with":          {both(sessions, says(probe.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "error session-retention"},
+		"refused with 200":         {both(sessions, says(facts.AskWithout, refused)), rules.TopicWithout, rules.Note, "not with 400", "info session-retention"},
+		"refused and no session":   {says(facts.AskWithout, status(400)), rules.TopicWithout, rules.Failed, "400", "error session-retention"},
+		"silent without":           {both(sessions, says(facts.AskWithout, silence)), rules.TopicWithout, rules.Failed, "no answer", "error session-retention"},
+		"not served with":          {both(sessions, says(facts.AskWith, status(500))), rules.TopicWith, rules.Failed, "500", "error session-retention"},
 
 		"unknown, stateless":     {nil, rules.TopicUnknown, rules.OK, "does not look", ""},
-		"unknown, stateless 400": {says(probe.AskUnknown, status(400)), rules.TopicUnknown, rules.Note, "400", ""},
+		"unknown, stateless 400": {says(facts.AskUnknown, status(400)), rules.TopicUnknown, rules.Note, "400", ""},
 		"unknown 404":            {sessions, rules.TopicUnknown, rules.OK, "initialize again", "info session-retention"},
-		"unknown 400":            {both(sessions, says(probe.AskUnknown, status(400))), rules.TopicUnknown, rules.Failed, "instead of 404", "error session-retention"},
-		"unknown 500":            {both(sessions, says(probe.AskUnknown, status(500))), rules.TopicUnknown, rules.Failed, "500", "error session-retention"},
-		"unknown 202":            {both(sessions, says(probe.AskUnknown, accepted)), rules.TopicUnknown, rules.Failed, "202", "error session-retention"},
-		"unknown fails later":    {both(sessions, says(probe.AskUnknown, refused)), rules.TopicUnknown, rules.Failed, "before initialization", "error session-retention"},
-		"unknown served":         {both(sessions, says(probe.AskUnknown, result)), rules.TopicUnknown, rules.OK, "insist", "info session-retention"},
-		"unknown silent":         {both(sessions, says(probe.AskUnknown, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
-		"unknown, rate limit":    {both(sessions, says(probe.AskUnknown, status(429))), rules.TopicUnknown, rules.Unsure, "429", "info session-retention"},
+		"unknown 400":            {both(sessions, says(facts.AskUnknown, status(400))), rules.TopicUnknown, rules.Failed, "instead of 404", "error session-retention"},
+		"unknown 500":            {both(sessions, says(facts.AskUnknown, status(500))), rules.TopicUnknown, rules.Failed, "500", "error session-retention"},
+		"unknown 202":            {both(sessions, says(facts.AskUnknown, accepted)), rules.TopicUnknown, rules.Failed, "202", "error session-retention"},
+		"unknown fails later":    {both(sessions, says(facts.AskUnknown, refused)), rules.TopicUnknown, rules.Failed, "before initialization", "error session-retention"},
+		"unknown served":         {both(sessions, says(facts.AskUnknown, result)), rules.TopicUnknown, rules.OK, "insist", "info session-retention"},
+		"unknown silent":         {both(sessions, says(facts.AskUnknown, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
+		"unknown, rate limit":    {both(sessions, says(facts.AskUnknown, status(429))), rules.TopicUnknown, rules.Unsure, "429", "info session-retention"},
 
-		"unknown, too long":         {both(sessions, says(probe.AskUnknown, tooLong)), rules.TopicUnknown, rules.Unsure, "a limit of the probe's own", "info session-retention"},
-		"unknown, no time":          {both(sessions, says(probe.AskUnknown, noTime)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
-		"unknown, little patience":  {both(sessions, says(probe.AskUnknown, silence), impatient(2900)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
-		"unknown, slow server":      {both(sessions, says(probe.AskUnknown, silence), takes(probe.AskWithout, 4000)), rules.TopicUnknown, rules.Unsure, "it is slow, or silent", "info session-retention"},
-		"unknown, all silent":       {both(sessions, says(probe.AskUnknown, silence), says(probe.AskWithout, silence)), rules.TopicUnknown, rules.Unsure, "it is slow, or silent", "info session-retention"},
-		"unknown and deleted late":  {both(sessions, says(probe.AskUnknown, silence), says(probe.AskDeleted, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
-		"unknown 401":               {both(sessions, says(probe.AskUnknown, status(401))), rules.TopicUnknown, rules.Unsure, "401", "info session-retention"},
-		"unknown as the known":      {both(sessions, says(probe.AskUnknown, status(404)), says(probe.AskWith, status(404))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
-		"unknown as without":        {both(says(probe.AskUnknown, status(400)), says(probe.AskWithout, status(400))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
-		"without, too long":         {says(probe.AskWithout, tooLong), rules.TopicWithout, rules.Unsure, "a limit of the probe's own", ""},
-		"without, rate limit":       {says(probe.AskWithout, status(429)), rules.TopicWithout, rules.Unsure, "fewer", ""},
-		"without 404":               {both(sessions, says(probe.AskWithout, status(404))), rules.TopicWithout, rules.Note, "instead of 400", "info session-retention"},
-		"with, rate limit":          {both(sessions, says(probe.AskWith, status(429))), rules.TopicWith, rules.Unsure, "fewer", "info session-retention"},
-		"delete as the known":       {both(sessions, says(probe.AskWith, status(404))), rules.TopicDelete, rules.Unsure, "tells nothing", "error session-retention"},
-		"dropped as the known":      {both(sessions, says(probe.AskWith, status(404)), says(probe.AskDropped, status(404))), rules.TopicDropped, rules.Unsure, "tells nothing", "error session-retention"},
-		"delete, rate limit":        {both(sessions, says(probe.AskDelete, status(429)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
-		"deleted, rate limit":       {both(sessions, says(probe.AskDeleted, status(429))), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
-		"deleted, no time":          {both(sessions, says(probe.AskDeleted, noTime)), rules.TopicDelete, rules.Unsure, "longer", "info session-retention"},
-		"deleted all the same":      {both(sessions, says(probe.AskDelete, status(500))), rules.TopicDelete, rules.Note, "all the same", "info session-retention"},
-		"dropped, no ping":          {both(sessions, says(probe.AskDropped, noMethod)), rules.TopicDropped, rules.Note, "5 s later", "info session-retention"},
-		"dropped, rate limit":       {both(sessions, says(probe.AskDropped, status(429))), rules.TopicDropped, rules.Unsure, "fewer", ""},
+		"unknown, too long":         {both(sessions, says(facts.AskUnknown, tooLong)), rules.TopicUnknown, rules.Unsure, "a limit of the probe's own", "info session-retention"},
+		"unknown, no time":          {both(sessions, says(facts.AskUnknown, noTime)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown, little patience":  {both(sessions, says(facts.AskUnknown, silence), impatient(2900)), rules.TopicUnknown, rules.Unsure, "longer --timeout", "info session-retention"},
+		"unknown, slow server":      {both(sessions, says(facts.AskUnknown, silence), takes(facts.AskWithout, 4000)), rules.TopicUnknown, rules.Unsure, "it is slow, or silent", "info session-retention"},
+		"unknown, all silent":       {both(sessions, says(facts.AskUnknown, silence), says(facts.AskWithout, silence)), rules.TopicUnknown, rules.Unsure, "it is slow, or silent", "info session-retention"},
+		"unknown and deleted late":  {both(sessions, says(facts.AskUnknown, silence), says(facts.AskDeleted, silence)), rules.TopicUnknown, rules.Failed, "no answer", "error session-retention"},
+		"unknown 401":               {both(sessions, says(facts.AskUnknown, status(401))), rules.TopicUnknown, rules.Unsure, "401", "info session-retention"},
+		"unknown as the known":      {both(sessions, says(facts.AskUnknown, status(404)), says(facts.AskWith, status(404))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
+		"unknown as without":        {both(says(facts.AskUnknown, status(400)), says(facts.AskWithout, status(400))), rules.TopicUnknown, rules.Unsure, "tells nothing", "error session-retention"},
+		"without, too long":         {says(facts.AskWithout, tooLong), rules.TopicWithout, rules.Unsure, "a limit of the probe's own", ""},
+		"without, rate limit":       {says(facts.AskWithout, status(429)), rules.TopicWithout, rules.Unsure, "fewer", ""},
+		"without 404":               {both(sessions, says(facts.AskWithout, status(404))), rules.TopicWithout, rules.Note, "instead of 400", "info session-retention"},
+		"with, rate limit":          {both(sessions, says(facts.AskWith, status(429))), rules.TopicWith, rules.Unsure, "fewer", "info session-retention"},
+		"delete as the known":       {both(sessions, says(facts.AskWith, status(404))), rules.TopicDelete, rules.Unsure, "tells nothing", "error session-retention"},
+		"dropped as the known":      {both(sessions, says(facts.AskWith, status(404)), says(facts.AskDropped, status(404))), rules.TopicDropped, rules.Unsure, "tells nothing", "error session-retention"},
+		"delete, rate limit":        {both(sessions, says(facts.AskDelete, status(429)), says(facts.AskDeleted, result)), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
+		"deleted, rate limit":       {both(sessions, says(facts.AskDeleted, status(429))), rules.TopicDelete, rules.Unsure, "fewer", "info session-retention"},
+		"deleted, no time":          {both(sessions, says(facts.AskDeleted, noTime)), rules.TopicDelete, rules.Unsure, "longer", "info session-retention"},
+		"deleted all the same":      {both(sessions, says(facts.AskDelete, status(500))), rules.TopicDelete, rules.Note, "all the same", "info session-retention"},
+		"dropped, no ping":          {both(sessions, says(facts.AskDropped, noMethod)), rules.TopicDropped, rules.Note, "5 s later", "info session-retention"},
+		"dropped, rate limit":       {both(sessions, says(facts.AskDropped, status(429))), rules.TopicDropped, rules.Unsure, "fewer", ""},
 		"limit, rate limit":         {both(sessions, refuses(status(429), 7)), rules.TopicLimit, rules.Unsure, "fewer", "info session-retention"},
 		"limit, none served":        {both(sessions, refuses(status(503), 0)), rules.TopicLimit, rules.Unsure, "others", "info session-retention"},
 		"limit, silent":             {both(sessions, refuses(silence, 2)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
-		"limit, silent for good":    {both(sessions, refuses(silence, 2), says(probe.AskDropped, silence)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
+		"limit, silent for good":    {both(sessions, refuses(silence, 2), says(facts.AskDropped, silence)), rules.TopicLimit, rules.Failed, "no answer", "error session-retention"},
 		"limit, silent, in a hurry": {both(sessions, refuses(silence, 2), impatient(2000)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
 		"limit, no time":            {both(sessions, refuses(noTime, 2)), rules.TopicLimit, rules.Unsure, "longer", "info session-retention"},
 		"none served":               {both(sessions, refuses(status(429), 0)), rules.TopicProcesses, rules.Unsure, "none of", "info session-retention"},
-		"memory of the dead":        {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicMemory, rules.Unsure, "has ended", "error session-retention"},
-		"old, in a hurry":           {both(legacy, says(probe.AskClosed, silence), impatient(2000)), rules.TopicClosed, rules.Unsure, "longer", "warning sse-transport"},
-		"old, both silent":          {both(legacy, says(probe.AskClosed, silence), says(probe.AskStale, silence)), rules.TopicStale, rules.Failed, "in vain", "error sse-transport"},
-		"old, error":                {both(legacy, says(probe.AskStale, refused)), rules.TopicStale, rules.Failed, "not told", "error sse-transport"},
-		"old, again, no time":       {both(legacy, says(probe.AskAgain, noTime)), rules.TopicAgain, rules.Unsure, "longer", "warning sse-transport"},
+		"memory of the dead":        {func(e *facts.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicMemory, rules.Unsure, "has ended", "error session-retention"},
+		"old, in a hurry":           {both(legacy, says(facts.AskClosed, silence), impatient(2000)), rules.TopicClosed, rules.Unsure, "longer", "warning sse-transport"},
+		"old, both silent":          {both(legacy, says(facts.AskClosed, silence), says(facts.AskStale, silence)), rules.TopicStale, rules.Failed, "in vain", "error sse-transport"},
+		"old, error":                {both(legacy, says(facts.AskStale, refused)), rules.TopicStale, rules.Failed, "not told", "error sse-transport"},
+		"old, again, no time":       {both(legacy, says(facts.AskAgain, noTime)), rules.TopicAgain, rules.Unsure, "longer", "warning sse-transport"},
 
 		"deleted":         {sessions, rules.TopicDelete, rules.OK, "404", "info session-retention"},
-		"405":             {both(sessions, says(probe.AskDelete, status(405)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Note, "allows", "info session-retention"},
-		"ignored":         {both(sessions, says(probe.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
-		"no such method":  {both(sessions, says(probe.AskDelete, status(404)), says(probe.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
+		"405":             {both(sessions, says(facts.AskDelete, status(405)), says(facts.AskDeleted, result)), rules.TopicDelete, rules.Note, "allows", "info session-retention"},
+		"ignored":         {both(sessions, says(facts.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
+		"no such method":  {both(sessions, says(facts.AskDelete, status(404)), says(facts.AskDeleted, result)), rules.TopicDelete, rules.Failed, "not ended", "warning session-retention"},
 		"dropped, kept":   {sessions, rules.TopicDropped, rules.Note, "5 s later", "info session-retention"},
-		"dropped, gone":   {both(sessions, says(probe.AskDropped, status(404))), rules.TopicDropped, rules.OK, "404", ""},
-		"dropped, silent": {both(sessions, says(probe.AskDropped, silence)), rules.TopicDropped, rules.Unsure, "no answer", ""},
+		"dropped, gone":   {both(sessions, says(facts.AskDropped, status(404))), rules.TopicDropped, rules.OK, "404", ""},
+		"dropped, silent": {both(sessions, says(facts.AskDropped, silence)), rules.TopicDropped, rules.Unsure, "no answer", ""},
 
-		"limit": {both(sessions, func(e *probe.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Served = &a, 7 }), rules.TopicLimit, rules.Note, "7 of 20", "info session-retention"},
-		"fails": {func(e *probe.Endpoint) { a := status(500); e.Retention.Refused, e.Retention.Served = &a, 7 }, rules.TopicLimit, rules.Failed, "500", "error session-retention"},
+		"limit": {both(sessions, func(e *facts.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Served = &a, 7 }), rules.TopicLimit, rules.Note, "7 of 20", "info session-retention"},
+		"fails": {func(e *facts.Endpoint) { a := status(500); e.Retention.Refused, e.Retention.Served = &a, 7 }, rules.TopicLimit, rules.Failed, "500", "error session-retention"},
 
 		"no process left":     {nil, rules.TopicProcesses, rules.OK, "20 requests left none", ""},
-		"one for each":        {stays(probe.Settled, 20), rules.TopicProcesses, rules.Failed, "20 requests left 20 processes (40 with their own)", "error spawn-per-request"},
-		"a pool":              {stays(probe.Settled, 4), rules.TopicProcesses, rules.Unsure, "too few", ""},
-		"one request":         {func(e *probe.Endpoint) { e.Retention.Served = 1; left(e, probe.Settled, 1) }, rules.TopicProcesses, rules.Unsure, "too few", ""},
-		"deleted, gone":       {both(sessions, stays(probe.Settled, 20)), rules.TopicProcesses, rules.Note, "DELETE ended them", "info session-retention"},
-		"deleted, stay":       {both(sessions, stays(probe.Settled, 20), stays(probe.Cleared, 20)), rules.TopicProcesses, rules.Failed, "deleted, and left", "error spawn-per-request"},
-		"not deletable":       {both(sessions, stays(probe.Settled, 20), func(e *probe.Endpoint) { e.Retention.Looks = e.Retention.Looks[:4] }), rules.TopicProcesses, rules.Note, "at least", "info session-retention"},
-		"gateway for ever":    {both(sessions, stays(probe.Settled, 20), gatewayFlags("3.4.3", "--stateful")), rules.TopicProcesses, rules.Failed, "--sessionTimeout is missing", "error spawn-per-request"},
-		"gateway timed":       {both(sessions, stays(probe.Settled, 20), gatewayFlags("3.4.3", "--stateful", "--sessionTimeout", "60000")), rules.TopicProcesses, rules.Note, "DELETE", ""},
-		"gateway 4":           {both(sessions, stays(probe.Settled, 20), gatewayFlags("4.0.0", "--stateful")), rules.TopicProcesses, rules.Note, "DELETE", "info session-retention"},
-		"elsewhere":           {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicProcesses, rules.Unsure, "not run on this machine", ""},
-		"behind docker-proxy": {both(stays(probe.Settled, 20), func(e *probe.Endpoint) { e.Process.Listener.Name = "docker-proxy" }), rules.TopicProcesses, rules.Unsure, "passes on", ""},
-		"it ended":            {func(e *probe.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicProcesses, rules.Failed, "itself", "error session-retention"},
-		"nothing opened":      {func(e *probe.Endpoint) { e.Retention = probe.Retention{Looks: e.Retention.Looks} }, rules.TopicProcesses, rules.Unsure, "--sessions 20", ""},
-		"time over":           {func(e *probe.Endpoint) { e.Retention.Looks = e.Retention.Looks[:2] }, rules.TopicProcesses, rules.Unsure, "time was over", ""},
+		"one for each":        {stays(facts.Settled, 20), rules.TopicProcesses, rules.Failed, "20 requests left 20 processes (40 with their own)", "error spawn-per-request"},
+		"a pool":              {stays(facts.Settled, 4), rules.TopicProcesses, rules.Unsure, "too few", ""},
+		"one request":         {func(e *facts.Endpoint) { e.Retention.Served = 1; left(e, facts.Settled, 1) }, rules.TopicProcesses, rules.Unsure, "too few", ""},
+		"deleted, gone":       {both(sessions, stays(facts.Settled, 20)), rules.TopicProcesses, rules.Note, "DELETE ended them", "info session-retention"},
+		"deleted, stay":       {both(sessions, stays(facts.Settled, 20), stays(facts.Cleared, 20)), rules.TopicProcesses, rules.Failed, "deleted, and left", "error spawn-per-request"},
+		"not deletable":       {both(sessions, stays(facts.Settled, 20), func(e *facts.Endpoint) { e.Retention.Looks = e.Retention.Looks[:4] }), rules.TopicProcesses, rules.Note, "at least", "info session-retention"},
+		"gateway for ever":    {both(sessions, stays(facts.Settled, 20), gatewayFlags("3.4.3", "--stateful")), rules.TopicProcesses, rules.Failed, "--sessionTimeout is missing", "error spawn-per-request"},
+		"gateway timed":       {both(sessions, stays(facts.Settled, 20), gatewayFlags("3.4.3", "--stateful", "--sessionTimeout", "60000")), rules.TopicProcesses, rules.Note, "DELETE", ""},
+		"gateway 4":           {both(sessions, stays(facts.Settled, 20), gatewayFlags("4.0.0", "--stateful")), rules.TopicProcesses, rules.Note, "DELETE", "info session-retention"},
+		"elsewhere":           {func(e *facts.Endpoint) { e.Process = facts.Process{Why: "it does not run on this machine"} }, rules.TopicProcesses, rules.Unsure, "not run on this machine", ""},
+		"behind docker-proxy": {both(stays(facts.Settled, 20), func(e *facts.Endpoint) { e.Process.Listener.Name = "docker-proxy" }), rules.TopicProcesses, rules.Unsure, "passes on", ""},
+		"it ended":            {func(e *facts.Endpoint) { e.Retention.Looks[3].Gone = true }, rules.TopicProcesses, rules.Failed, "itself", "error session-retention"},
+		"nothing opened":      {func(e *facts.Endpoint) { e.Retention = facts.Retention{Looks: e.Retention.Looks} }, rules.TopicProcesses, rules.Unsure, "--sessions 20", ""},
+		"time over":           {func(e *facts.Endpoint) { e.Retention.Looks = e.Retention.Looks[:2] }, rules.TopicProcesses, rules.Unsure, "time was over", ""},
 
 		"memory, few":              {nil, rules.TopicMemory, rules.Unsure, "--sessions 2000", ""},
 		"memory, level":            {grows(18, 2), rules.TopicMemory, rules.OK, "noise", ""},
@@ -230,20 +230,20 @@ func TestEndpointVerdicts(t *testing.T) {
 		"memory, heavy":            {grows(160, 150), rules.TopicMemory, rules.Failed, "for each", "error session-retention"},
 		"memory, of sessions":      {both(sessions, grows(13, 12)), rules.TopicMemory, rules.Failed, "+13.0 MB, then +12.0 MB", "warning session-retention"},
 		"memory, sessions level":   {both(sessions, grows(13, 4)), rules.TopicMemory, rules.OK, "noise", "info session-retention"},
-		"memory, sessions let go":  {both(sessions, grows(13, 12), says(probe.AskDropped, status(404))), rules.TopicMemory, rules.Unsure, "no proof", ""},
-		"memory, elsewhere":        {func(e *probe.Endpoint) { e.Process = probe.Process{Why: "it does not run on this machine"} }, rules.TopicMemory, rules.Unsure, "machine", ""},
-		"memory, refused":          {both(sessions, func(e *probe.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Asked = &a, 2000 }), rules.TopicMemory, rules.Unsure, "refused before", "info session-retention"},
-		"memory, rounds cut short": {func(e *probe.Endpoint) { e.Retention.Asked = 2000 }, rules.TopicMemory, rules.Unsure, "not finished", ""},
+		"memory, sessions let go":  {both(sessions, grows(13, 12), says(facts.AskDropped, status(404))), rules.TopicMemory, rules.Unsure, "no proof", ""},
+		"memory, elsewhere":        {func(e *facts.Endpoint) { e.Process = facts.Process{Why: "it does not run on this machine"} }, rules.TopicMemory, rules.Unsure, "machine", ""},
+		"memory, refused":          {both(sessions, func(e *facts.Endpoint) { a := status(503); e.Retention.Refused, e.Retention.Asked = &a, 2000 }), rules.TopicMemory, rules.Unsure, "refused before", "info session-retention"},
+		"memory, rounds cut short": {func(e *facts.Endpoint) { e.Retention.Asked = 2000 }, rules.TopicMemory, rules.Unsure, "not finished", ""},
 
 		"old transport":         {legacy, rules.TopicTransport, rules.Failed, "deprecated", "warning sse-transport"},
 		"old, told":             {legacy, rules.TopicClosed, rules.OK, "is told", "warning sse-transport"},
-		"old, trap":             {both(legacy, says(probe.AskStale, accepted)), rules.TopicStale, rules.Failed, "nobody answers", "error sse-transport"},
-		"old, silent":           {both(legacy, says(probe.AskClosed, silence)), rules.TopicClosed, rules.Failed, "in vain", "error sse-transport"},
-		"old, one client alone": {both(legacy, says(probe.AskAgain, status(500))), rules.TopicAgain, rules.Failed, "500", "error sse-transport"},
+		"old, trap":             {both(legacy, says(facts.AskStale, accepted)), rules.TopicStale, rules.Failed, "nobody answers", "error sse-transport"},
+		"old, silent":           {both(legacy, says(facts.AskClosed, silence)), rules.TopicClosed, rules.Failed, "in vain", "error sse-transport"},
+		"old, one client alone": {both(legacy, says(facts.AskAgain, status(500))), rules.TopicAgain, rules.Failed, "500", "error sse-transport"},
 		"old, bears another":    {legacy, rules.TopicAgain, rules.OK, "yes", "warning sse-transport"},
-		"old, no initialize":    {both(legacy, says(probe.AskOverStream, silence)), rules.TopicTransport, rules.Failed, "no answer", "warning sse-transport"},
+		"old, no initialize":    {both(legacy, says(facts.AskOverStream, silence)), rules.TopicTransport, rules.Failed, "no answer", "warning sse-transport"},
 	} {
-		r := rules.JudgeEndpoint(facts(c.change), time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
+		r := rules.JudgeEndpoint(endpoint(c.change), time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
 		i := slices.IndexFunc(r.Verdicts, func(v rules.EndpointVerdict) bool { return v.Topic == c.topic })
 		if i < 0 {
 			t.Errorf("%s: there is no row %s in %+v", name, c.topic, r.Verdicts)
@@ -299,24 +299,24 @@ func checkEndpoint(t *testing.T, name string, r *rules.EndpointReport) {
 
 // What is said about a restart must not contradict the rows.
 func TestEndpointRestart(t *testing.T) {
-	says := func(ask probe.Ask, a probe.Answer) func(*probe.Endpoint) {
-		return func(e *probe.Endpoint) { sessions(e); with(e, ask, a) }
+	says := func(ask facts.Ask, a facts.Answer) func(*facts.Endpoint) {
+		return func(e *facts.Endpoint) { sessions(e); with(e, ask, a) }
 	}
 	for name, c := range map[string]struct {
-		change func(*probe.Endpoint)
+		change func(*facts.Endpoint)
 		want   string
 	}{
 		"no sessions": {nil, "survivable: no request depends"}, "told": {sessions, "survivable: clients whose session is gone are told"},
-		"served": {says(probe.AskUnknown, result), "survivable: a session that it does not know is served"},
-		"400":    {says(probe.AskUnknown, status(400)), "strands its clients"}, "401": {says(probe.AskUnknown, status(401)), "not known"},
-		"too long": {says(probe.AskUnknown, tooLong), "not known"}, "none is served": {says(probe.AskWith, status(404)), "not known"},
-		"nothing is served": {func(e *probe.Endpoint) { with(e, probe.AskWithout, status(400)) }, "not known: it serves no"},
-		"it ended":          {func(e *probe.Endpoint) { sessions(e); e.Retention.Looks[3].Gone = true }, "not known: the server ended"},
-		"it fell silent":    {func(e *probe.Endpoint) { sessions(e); a := silence; e.Retention.Refused = &a }, "not known: the server stopped"},
-		"not asked":         {func(e *probe.Endpoint) { e.Exchanges = e.Exchanges[:2] }, "not known: not all"},
-		"old":               {legacy, "costs its clients"}, "old, unsure": {func(e *probe.Endpoint) { legacy(e); with(e, probe.AskStale, status(429)) }, "not known"},
+		"served": {says(facts.AskUnknown, result), "survivable: a session that it does not know is served"},
+		"400":    {says(facts.AskUnknown, status(400)), "strands its clients"}, "401": {says(facts.AskUnknown, status(401)), "not known"},
+		"too long": {says(facts.AskUnknown, tooLong), "not known"}, "none is served": {says(facts.AskWith, status(404)), "not known"},
+		"nothing is served": {func(e *facts.Endpoint) { with(e, facts.AskWithout, status(400)) }, "not known: it serves no"},
+		"it ended":          {func(e *facts.Endpoint) { sessions(e); e.Retention.Looks[3].Gone = true }, "not known: the server ended"},
+		"it fell silent":    {func(e *facts.Endpoint) { sessions(e); a := silence; e.Retention.Refused = &a }, "not known: the server stopped"},
+		"not asked":         {func(e *facts.Endpoint) { e.Exchanges = e.Exchanges[:2] }, "not known: not all"},
+		"old":               {legacy, "costs its clients"}, "old, unsure": {func(e *facts.Endpoint) { legacy(e); with(e, facts.AskStale, status(429)) }, "not known"},
 	} {
-		if got := rules.JudgeEndpoint(facts(c.change), time.Time{}).Restart; !strings.HasPrefix(got, c.want) {
+		if got := rules.JudgeEndpoint(endpoint(c.change), time.Time{}).Restart; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, not %q", name, got, c.want)
 		}
 	}
@@ -325,13 +325,13 @@ func TestEndpointRestart(t *testing.T) {
 // Sessions that stay are told, also where the endpoint says that it ended them.
 func TestEndpointUndeleted(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*probe.Endpoint)
+		change func(*facts.Endpoint)
 		want   string
 	}{
-		"all deleted": {func(*probe.Endpoint) {}, ""}, "one": {func(e *probe.Endpoint) { e.Retention.Undeleted = 1 }, "1 session that the probe opened could not be deleted, and stays until"},
-		"405": {func(e *probe.Endpoint) { e.Retention.Undeleted = 21 }, "21 sessions"}, "ignored": {func(e *probe.Endpoint) { with(e, probe.AskDeleted, result) }, "21 sessions"},
+		"all deleted": {func(*facts.Endpoint) {}, ""}, "one": {func(e *facts.Endpoint) { e.Retention.Undeleted = 1 }, "1 session that the probe opened could not be deleted, and stays until"},
+		"405": {func(e *facts.Endpoint) { e.Retention.Undeleted = 21 }, "21 sessions"}, "ignored": {func(e *facts.Endpoint) { with(e, facts.AskDeleted, result) }, "21 sessions"},
 	} {
-		r := rules.JudgeEndpoint(facts(func(e *probe.Endpoint) { sessions(e); c.change(e) }), time.Time{})
+		r := rules.JudgeEndpoint(endpoint(func(e *facts.Endpoint) { sessions(e); c.change(e) }), time.Time{})
 		if got := strings.Join(r.Problems, "; "); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -343,10 +343,10 @@ func TestEndpointFrameworks(t *testing.T) {
 	for line, want := range map[string][2]bool{ // of Node, of Python
 		"node /x/server.js": {true, false}, "python3 /x/server.py": {false, true}, "/usr/bin/server": {false, false}, "": {true, true},
 	} {
-		r := rules.JudgeEndpoint(facts(func(e *probe.Endpoint) {
+		r := rules.JudgeEndpoint(endpoint(func(e *facts.Endpoint) {
 			sessions(e)
 			if e.Process.Listener.Args = strings.Fields(line); line == "" {
-				e.Process = probe.Process{Why: "it does not run on this machine"}
+				e.Process = facts.Process{Why: "it does not run on this machine"}
 			}
 		}), time.Time{})
 		all := r.Findings[0].Remedy.Summary + strings.Join(r.Findings[0].Remedy.Steps, "; ")
@@ -359,13 +359,13 @@ func TestEndpointFrameworks(t *testing.T) {
 // Only a bad answer is a failure: what was not asked or cannot be seen is none.
 func TestEndpointFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*probe.Endpoint)
+		change func(*facts.Endpoint)
 		want   bool
 	}{
-		"healthy": {nil, false}, "sessions": {sessions, false}, "nothing seen": {func(e *probe.Endpoint) { e.Process = probe.Process{} }, false},
-		"old": {legacy, true}, "leaks": {func(e *probe.Endpoint) { left(e, probe.Settled, 20) }, true},
+		"healthy": {nil, false}, "sessions": {sessions, false}, "nothing seen": {func(e *facts.Endpoint) { e.Process = facts.Process{} }, false},
+		"old": {legacy, true}, "leaks": {func(e *facts.Endpoint) { left(e, facts.Settled, 20) }, true},
 	} {
-		if got := rules.JudgeEndpoint(facts(c.change), time.Time{}).Fails(); got != c.want {
+		if got := rules.JudgeEndpoint(endpoint(c.change), time.Time{}).Fails(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/facts"
+	"mcpdoctor/scan/stdio"
 )
 
 // checkTimeout is how long the processes of a server may take to end, as a scan allows it too: clients
@@ -68,14 +69,14 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 		return &problem{what: "cannot find mcpdoctor's own program: " + err.Error(), hint: "start it by its path"}
 	}
 	taken := w.now()
-	found, err := probe.CheckStdio(ctx, probe.StdioOptions{
+	found, err := stdio.Check(ctx, stdio.Options{
 		Command: command, Env: os.Environ(),
 		Startup: max(checkStartup, o.timeout.Duration), Rest: checkRest, Timeout: o.timeout.Duration,
 		Client: []string{self, clientVerb, "--"}, Keeper: []string{self, keeperVerb, "--"},
 		Name: "mcpdoctor", Version: version(), Now: time.Now,
-		Step: func(way probe.Way) { fmt.Fprintln(w.err, "mcpdoctor: "+steps[way]) },
+		Step: func(way facts.Way) { fmt.Fprintln(w.err, "mcpdoctor: "+steps[way]) },
 	})
-	var f *probe.Failure
+	var f *facts.Failure
 	switch {
 	case errors.As(err, &f):
 		what, hint := rules.Unchecked(f, command)
@@ -102,10 +103,10 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 }
 
 // steps tell who waits what is done.
-var steps = map[probe.Way]string{
-	probe.CloseStdin: "starting it, then closing its stdin",
-	probe.Terminate:  "starting it again, then sending SIGTERM to its first process",
-	probe.KillClient: "starting it again behind a client, then killing the client",
+var steps = map[facts.Way]string{
+	facts.CloseStdin: "starting it, then closing its stdin",
+	facts.Terminate:  "starting it again, then sending SIGTERM to its first process",
+	facts.KillClient: "starting it again behind a client, then killing the client",
 }
 
 // The verbs that check starts mcpdoctor with, beside itself.
@@ -118,14 +119,14 @@ const (
 // the keeper, below which all is started, and which ends it should mcpdoctor itself be killed.
 func newCheckParts(w *world) []*cobra.Command {
 	client := verb(&cobra.Command{Use: clientVerb, Hidden: true, Args: cobra.MinimumNArgs(1)}, func(_ context.Context, args []string) error {
-		if code := probe.PlayClient(args, w.in, w.out, w.err); code != 0 {
+		if code := stdio.PlayClient(args, w.in, w.out, w.err); code != 0 {
 			return &problem{what: fmt.Sprintf("the server ended with %d", code)}
 		}
 		return nil
 	})
 	keeper := verb(&cobra.Command{Use: keeperVerb, Hidden: true, Args: cobra.MinimumNArgs(2)}, func(ctx context.Context, args []string) error {
 		w.finish.Store(true) // to end what it starts
-		return probe.PlayKeeper(ctx, args, os.Environ(), w.in, w.out, time.Now)
+		return stdio.PlayKeeper(ctx, args, os.Environ(), w.in, w.out, time.Now)
 	})
 	return []*cobra.Command{client, keeper}
 }

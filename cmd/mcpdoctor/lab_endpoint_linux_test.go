@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/endpoint"
+	"mcpdoctor/scan/facts"
 )
 
 // The verdicts of a row, in short.
@@ -26,23 +27,23 @@ const (
 // verdicts is what is expected of an endpoint, row by row.
 type verdicts map[rules.Topic]rules.EndpointOutcome
 
-// endpoint is a real server over HTTP.
-type endpoint struct {
+// served is a real server over HTTP.
+type served struct {
 	*lab
 	p         *program
 	port, url string
 }
 
 // serve starts a server on a port of its own, which it learns from its environment or its arguments.
-func (l *lab) serve(path string, args func(port string) []string) *endpoint {
+func (l *lab) serve(path string, args func(port string) []string) *served {
 	l.t.Helper()
-	e := &endpoint{lab: l, port: l.freePort()}
+	e := &served{lab: l, port: l.freePort()}
 	e.url = "http://127.0.0.1:" + e.port + path
 	e.start(args(e.port))
 	return e
 }
 
-func (e *endpoint) start(args []string) {
+func (e *served) start(args []string) {
 	e.t.Helper()
 	e.p = e.lab.start(args, "PORT="+e.port, "MCP_PORT="+e.port)
 	e.listening(e.port)
@@ -73,7 +74,7 @@ func (l *lab) supergateway(version string, flags ...string) func(string) []strin
 }
 
 // probe asks an endpoint with the real command.
-func (e *endpoint) probe(args ...string) (*rules.EndpointReport, int) {
+func (e *served) probe(args ...string) (*rules.EndpointReport, int) {
 	e.t.Helper()
 	out, stderr, code := e.doctor(append([]string{"probe", e.url, "--json", "--timeout", "55s"}, args...)...)
 	var r rules.EndpointReport
@@ -103,7 +104,7 @@ func (want verdicts) check(t *testing.T, r *rules.EndpointReport) {
 }
 
 // statusOf is that of the answer to a question.
-func statusOf(r *rules.EndpointReport, ask probe.Ask) int {
+func statusOf(r *rules.EndpointReport, ask facts.Ask) int {
 	for _, x := range r.Exchanges {
 		if x.Ask == ask {
 			return x.Answer.Status
@@ -205,13 +206,13 @@ func TestLabEndpoints(t *testing.T) {
 			if (code == exitFindings) != r.Fails() {
 				t.Errorf("exit code %d", code)
 			}
-			if c.unknown != 0 && statusOf(r, probe.AskUnknown) != c.unknown {
-				t.Errorf("an unknown session is answered with %d, not %d", statusOf(r, probe.AskUnknown), c.unknown)
+			if c.unknown != 0 && statusOf(r, facts.AskUnknown) != c.unknown {
+				t.Errorf("an unknown session is answered with %d, not %d", statusOf(r, facts.AskUnknown), c.unknown)
 			}
 			if r.Process == nil || r.Process.PID != e.p.pid {
 				t.Errorf("the process is %+v, not pid %d", r.Process, e.p.pid)
 			}
-			if r.Requests > probe.Budget(5) || r.Retention.Sent > 5 {
+			if r.Requests > endpoint.Budget(5) || r.Retention.Sent > 5 {
 				t.Errorf("%d requests, %d sessions", r.Requests, r.Retention.Sent)
 			}
 			// What the probe says that it left is what is there.
@@ -281,7 +282,7 @@ func TestLabEndpointRestart(t *testing.T) {
 	<-e.p.ended // all its threads: until then it may still listen
 	e.start(args(e.port))
 	status, _ := l.post(address, "", initialize)
-	if status != http.StatusNotFound || statusOf(r, probe.AskStale) != status || statusOf(r, probe.AskClosed) != status {
-		t.Errorf("after a restart it is %d; the probe was told %d and %d", status, statusOf(r, probe.AskStale), statusOf(r, probe.AskClosed))
+	if status != http.StatusNotFound || statusOf(r, facts.AskStale) != status || statusOf(r, facts.AskClosed) != status {
+		t.Errorf("after a restart it is %d; the probe was told %d and %d", status, statusOf(r, facts.AskStale), statusOf(r, facts.AskClosed))
 	}
 }

@@ -14,7 +14,8 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/endpoint"
+	"mcpdoctor/scan/facts"
 )
 
 const (
@@ -43,10 +44,10 @@ func newProbe(w *world) *cobra.Command {
 		Long: "probe asks an HTTP endpoint what a client would: what it speaks, what a session is to it, what clients are told after a\n" +
 			"restart, whether DELETE ends a session. Then it opens sessions, drops them as connectors do, and looks at what stays. When\n" +
 			"the endpoint runs on this machine, its process is found by the port, and its children and memory are measured.\n\n" +
-			"It calls no tool. It sends at most two requests for each of the --sessions and " + fmt.Sprint(probe.Budget(0)) + " besides, follows redirects on the same\n" +
+			"It calls no tool. It sends at most two requests for each of the --sessions and " + fmt.Sprint(endpoint.Budget(0)) + " besides, follows redirects on the same\n" +
 			"host and port only, and deletes the sessions that it opened. What the server leaks by it, it leaks: a gateway that keeps a process\n" +
 			"for each request keeps them for these, too; and what bears one client only ends with the second, as supergateway 3 does when\n" +
-			"it serves HTTP+SSE: do not probe that one while it is needed. Memory is judged from --sessions " + fmt.Sprint(probe.LeastForMemory) + " on.\n\n" +
+			"it serves HTTP+SSE: do not probe that one while it is needed. Memory is judged from --sessions " + fmt.Sprint(facts.LeastForMemory) + " on.\n\n" +
 			"Exit code: 0 all well, 1 something failed, 2 it could not be asked.",
 		Example: "  mcpdoctor probe http://127.0.0.1:8000/mcp\n  mcpdoctor probe http://127.0.0.1:8000/mcp --sessions 2000\n  mcpdoctor probe https://mcp.example/mcp --header \"Authorization: Bearer $TOKEN\" --json",
 		Args:    cobra.ExactArgs(1),
@@ -54,7 +55,7 @@ func newProbe(w *world) *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.sessions, "sessions", o.sessions, "how many sessions to open and drop; 0 leaves that out")
 	f.Var(&o.headers, "header", "send this with every request, as `NAME:VALUE`; it is never shown (may be repeated)")
-	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+rules.Age(probe.Farewell)+" more")
+	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+rules.Age(endpoint.Farewell)+" more")
 	f.BoolVar(&o.json, "json", false, "print what was found as JSON")
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every request with its answer, and every process")
@@ -86,13 +87,13 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 	case o.timeout.Duration < time.Second:
 		return &problem{what: "--timeout is shorter than a second", hint: "it is a length of time such as 30s or 5m"}
 	}
-	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", rules.Age(o.timeout.Duration), rules.Age(probe.Farewell))
+	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", rules.Age(o.timeout.Duration), rules.Age(endpoint.Farewell))
 	w.finish.Store(true) // sessions that were opened are deleted also after an interrupt
-	e, err := probe.AskEndpoint(ctx, probe.EndpointOptions{
+	e, err := endpoint.Probe(ctx, endpoint.Options{
 		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: settling, Now: w.now, Proxy: http.ProxyFromEnvironment,
 	})
 	if ctx.Err() != nil {
-		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + rules.Age(probe.Farewell) + " were enough"}
+		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + rules.Age(endpoint.Farewell) + " were enough"}
 	}
 	if err != nil {
 		return unaskable(at, err)
@@ -165,7 +166,7 @@ func isToken(r rune) bool {
 // unaskable says why an endpoint could not be asked, and what to do.
 func unaskable(at *url.URL, err error) error {
 	p := &problem{what: "cannot ask " + at.Host + ": " + report.Redact(err.Error()), hint: "mcpdoctor probe --help shows what it asks"}
-	var u *probe.Unaskable
+	var u *facts.Unaskable
 	if !errors.As(err, &u) {
 		return p
 	}
@@ -176,21 +177,21 @@ func unaskable(at *url.URL, err error) error {
 }
 
 // unaskableHints say for each reason what can be done.
-var unaskableHints = map[probe.Reason]string{
-	probe.NoAnswer:  "look whether it is running, and whether host and port are right",
-	probe.Silent:    "look into the server's log: it took the connection, and left the question unanswered",
-	probe.Hasty:     "--timeout 2m gives one answer " + rules.Age(probe.Patience),
-	probe.Closed:    "look into the server's log; where it wants TLS, begin the URL with https://",
-	probe.NoTrust:   "give the URL with the name that its certificate is for, and let this machine trust who issued it (SSL_CERT_FILE names a file of such)",
-	probe.PlainHTTP: "begin the URL with http:// instead of https://",
-	probe.WantsTLS:  "begin the URL with https:// instead of http://",
-	probe.NoHTTP:    "look whether it is an HTTP server that listens at that port",
-	probe.NoAccess:  "--header 'Authorization: Bearer TOKEN' sends what it wants to see",
-	probe.BadAccess: "look whether the value of --header is complete, not expired, and meant for this server",
-	probe.Forbidden: "--header sends what proves who asks, where that is missing; or it minds the name in the URL: some serve only the Host and Origin that they know",
-	probe.Busy:      "wait a while, and ask again with fewer --sessions",
-	probe.Broken:    "look into the server's log; and whether the URL is that of the MCP endpoint itself",
-	probe.OtherHost: "if you trust where it leads, give that URL",
-	probe.NoMCP:     "give the URL of the MCP endpoint itself, which often ends in /mcp or /sse",
-	probe.NoTime:    "--timeout 5m gives it more time",
+var unaskableHints = map[facts.Reason]string{
+	facts.NoAnswer:  "look whether it is running, and whether host and port are right",
+	facts.Silent:    "look into the server's log: it took the connection, and left the question unanswered",
+	facts.Hasty:     "--timeout 2m gives one answer " + rules.Age(facts.Patience),
+	facts.Closed:    "look into the server's log; where it wants TLS, begin the URL with https://",
+	facts.NoTrust:   "give the URL with the name that its certificate is for, and let this machine trust who issued it (SSL_CERT_FILE names a file of such)",
+	facts.PlainHTTP: "begin the URL with http:// instead of https://",
+	facts.WantsTLS:  "begin the URL with https:// instead of http://",
+	facts.NoHTTP:    "look whether it is an HTTP server that listens at that port",
+	facts.NoAccess:  "--header 'Authorization: Bearer TOKEN' sends what it wants to see",
+	facts.BadAccess: "look whether the value of --header is complete, not expired, and meant for this server",
+	facts.Forbidden: "--header sends what proves who asks, where that is missing; or it minds the name in the URL: some serve only the Host and Origin that they know",
+	facts.Busy:      "wait a while, and ask again with fewer --sessions",
+	facts.Broken:    "look into the server's log; and whether the URL is that of the MCP endpoint itself",
+	facts.OtherHost: "if you trust where it leads, give that URL",
+	facts.NoMCP:     "give the URL of the MCP endpoint itself, which often ends in /mcp or /sse",
+	facts.NoTime:    "--timeout 5m gives it more time",
 }

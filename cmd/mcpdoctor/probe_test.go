@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"mcpdoctor/rules"
-	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/endpoint"
+	"mcpdoctor/scan/facts"
 )
 
 // oneEndpoint is an MCP endpoint as little as there can be. It repeats what it is sent when it refuses.
@@ -134,7 +135,7 @@ func TestProbeJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != exitFindings {
 		t.Fatalf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)
 	}
-	if got.Schema != 1 || got.Kind != "mcpdoctor.probe" || got.Tool.Name != "mcpdoctor" || got.Requests == 0 || got.Requests > probe.Budget(3) || len(got.Exchanges) < 6 || len(got.Findings) != 1 || got.Findings[0].Rule != "session-retention" {
+	if got.Schema != 1 || got.Kind != "mcpdoctor.probe" || got.Tool.Name != "mcpdoctor" || got.Requests == 0 || got.Requests > endpoint.Budget(3) || len(got.Exchanges) < 6 || len(got.Findings) != 1 || got.Findings[0].Rule != "session-retention" {
 		t.Errorf("%s", r.out)
 	}
 	if strings.Contains(r.out+r.err, "hunter") || !strings.Contains(r.out, "token=***") {
@@ -147,7 +148,7 @@ func TestProbeJSON(t *testing.T) {
 
 // Each reason has a remedy of its own.
 func TestProbeHints(t *testing.T) {
-	seen := map[string]probe.Reason{}
+	seen := map[string]facts.Reason{}
 	for reason, hint := range unaskableHints {
 		if other, ok := seen[hint]; ok || hint == "" {
 			t.Errorf("%s and %s have the hint %q", reason, other, hint)

@@ -41,7 +41,7 @@ func (s *planet) server(client *task, how manner, earlier []*unit, session *purp
 }
 
 func (s *planet) serverOf(client *task, how manner, earlier []*unit, session *purpose, form []string) *unit {
-	u := &unit{kind: stdio, session: session}
+	u := &unit{kind: orphan, session: session}
 	up := client
 	for i, line := range form {
 		p := s.start(up, line)

@@ -45,7 +45,7 @@ func (y *tally) share(k kind) float64 { return float64(y.did[k]) / float64(max(1
 func (y *tally) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d worlds (%d with an act), %d looks, %d signals, %d mistakes; of what could be known to be left over, ended", y.worlds, y.acted, y.looks, y.signals, y.wrong)
-	for _, k := range []kind{stdio, child, browser} {
+	for _, k := range []kind{orphan, child, browser} {
 		fmt.Fprintf(&b, " %d of %d %s (%.1f %%)", y.did[k], y.could[k], k, 100*y.share(k))
 	}
 	return b.String()
@@ -101,7 +101,7 @@ func TestSimulation(t *testing.T) {
 
 // floors are the least shares. What is missing at the top are worlds in which something happens at the
 // very moment of the act: somebody connects to a gateway, so that nothing of it is proved any more.
-var floors = map[kind]float64{stdio: 0.95, child: 0.6, browser: 0.9}
+var floors = map[kind]float64{orphan: 0.95, child: 0.6, browser: 0.9}
 
 // TestSimulationCanFail takes the safety away that each world is about, and demands that the simulation
 // finds who lives being signalled.

@@ -86,7 +86,7 @@ func (s *planet) provable(u *unit, older time.Duration, named []string, all bool
 		return false // hidepid hides who mcpdoctor itself belongs to; and a program may have no name that tells
 	}
 	switch u.kind {
-	case stdio:
+	case orphan:
 		w := u.main.stdin.wire
 		reader := u.main.stdout.wire != nil && len(u.main.stdout.wire.readers) > 0
 		adopter := top.parent == s.init && !s.host.Container || top.parent.subreaper && top.parent.args[0] != "/opt/agents/keeper"

@@ -43,7 +43,7 @@ type unit struct {
 type kind string
 
 const (
-	stdio   kind = "orphan"   // a stdio server of a client
+	orphan  kind = "orphan"   // a stdio server of a client
 	child   kind = "spawned"  // what a gateway started for one request
 	browser kind = "leftover" // a browser of a server
 	other   kind = "the rest" // nothing that reap could know
