@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // The children that are to be ended, those beside them that are not, and those that do the ending
@@ -226,16 +228,16 @@ func eachHold(t *testing.T, test func(t *testing.T, hold func(ID) (Handle, error
 // idOf names a process that is there.
 func idOf(t testing.TB, pid int) ID {
 	t.Helper()
-	return ID{pid, statOf(t, pid).start}
+	return ID{pid, statOf(t, pid).Start}
 }
 
-func statOf(t testing.TB, pid int) procStat {
+func statOf(t testing.TB, pid int) procfs.Stat {
 	t.Helper()
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := parseStat(b)
+	st, err := procfs.ParseStat(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +247,7 @@ func statOf(t testing.TB, pid int) procStat {
 // untilZombie waits until a process has ended with all its threads.
 func untilZombie(t testing.TB, pid int) {
 	t.Helper()
-	for st := statOf(t, pid); st.state != 'Z' || st.threads > 1; st = statOf(t, pid) {
+	for st := statOf(t, pid); st.State != 'Z' || st.Threads > 1; st = statOf(t, pid) {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -253,7 +255,7 @@ func untilZombie(t testing.TB, pid int) {
 // untilState waits until a process is in a state.
 func untilState(t testing.TB, pid int, state byte) {
 	t.Helper()
-	for statOf(t, pid).state != state {
+	for statOf(t, pid).State != state {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -267,8 +269,8 @@ func wantThere(t testing.TB, ids ...ID) {
 			t.Errorf("pid %d is gone: %v", id.PID, err)
 			continue
 		}
-		if st, err := parseStat(b); err != nil || st.start != id.Start || st.state == 'Z' {
-			t.Errorf("pid %d began at %d, not %d, or has ended: %c, %v", id.PID, st.start, id.Start, st.state, err)
+		if st, err := procfs.ParseStat(b); err != nil || st.Start != id.Start || st.State == 'Z' {
+			t.Errorf("pid %d began at %d, not %d, or has ended: %c, %v", id.PID, st.Start, id.Start, st.State, err)
 		}
 	}
 }

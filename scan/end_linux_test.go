@@ -181,7 +181,7 @@ func TestEndManyOrphans(t *testing.T) {
 		}
 		var groups []Group
 		for _, id := range orphans {
-			if ppid := statOf(t, id.PID).ppid; ppid != adopter.pid {
+			if ppid := statOf(t, id.PID).PPID; ppid != adopter.pid {
 				t.Fatalf("pid %d was adopted by %d, not by %d", id.PID, ppid, adopter.pid)
 			}
 			groups = append(groups, stages([]ID{id}))

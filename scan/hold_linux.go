@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // grip is a pidfd; -1 where the kernel has none to give.
@@ -51,7 +53,7 @@ func (h *Held) openBy(pidfdOpen func(pid, flags int) (int, error)) error {
 // kernel writes /proc/PID/stat without waiting for anything that the process holds.
 func (h *Held) compare() error {
 	content, err := h.read(strconv.Itoa(h.id.PID) + "/stat")
-	if gone(err) {
+	if procfs.IsGone(err) {
 		if unix.Kill(h.id.PID, 0) != unix.ESRCH { // hidepid=2
 			return errHidden
 		}
@@ -60,11 +62,11 @@ func (h *Held) compare() error {
 	if err != nil {
 		return err
 	}
-	st, err := parseStat(content)
+	st, err := procfs.ParseStat(content)
 	switch {
 	case err != nil:
 		return err
-	case st.start != h.id.Start, st.state == 'X', st.state == 'Z' && st.threads <= 1: // of one with more threads only the first has ended
+	case st.Start != h.id.Start, st.State == 'X', st.State == 'Z' && st.Threads <= 1: // of one with more threads only the first has ended
 		return ErrGone
 	}
 	return nil
@@ -99,7 +101,7 @@ func (h *Held) confirm() error {
 // untraced tells that no debugger is attached: whoever looks at a process wants it to be there.
 func (h *Held) untraced() error {
 	content, err := h.read(strconv.Itoa(h.id.PID) + "/status")
-	if gone(err) {
+	if procfs.IsGone(err) {
 		return ErrGone
 	}
 	if err != nil {
@@ -121,7 +123,7 @@ func (h *Held) untraced() error {
 func parsePidfd(fdinfo []byte) int64 {
 	for line := range bytes.Lines(fdinfo) {
 		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
-			if pid, ok := parseInt(bytes.TrimSpace(value)); ok {
+			if pid, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64); err == nil {
 				return pid
 			}
 		}
@@ -130,8 +132,8 @@ func parsePidfd(fdinfo []byte) int64 {
 }
 
 func (h *Held) read(path string) ([]byte, error) {
-	r := reader{root: unix.AT_FDCWD, buf: make([]byte, 1<<10)}
-	return r.read("/proc/"+path, len(r.buf), nil)
+	r := procfs.Reader{Dir: unix.AT_FDCWD, Buf: make([]byte, 1<<10)}
+	return r.ReadFile("/proc/"+path, len(r.Buf), nil)
 }
 
 func (h *Held) signal(a act) error {

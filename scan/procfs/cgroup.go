@@ -1,13 +1,13 @@
-package scan
+package procfs
 
 import "bytes"
 
-// parseCgroup finds the control group in the content of /proc/PID/cgroup, lines of
-// "hierarchy:controllers:path"; see cgroups(7). A process is in one group of each hierarchy. The
-// unified one ("0::") says most, on older machines systemd's own; there it is "/" while another
-// controller still names a container. The path is seen from the root of our cgroup namespace; it is
-// empty when there is none.
-func parseCgroup(b []byte) string {
+// ParseCgroup returns the control group from the content of /proc/PID/cgroup, lines of
+// "hierarchy:controllers:path"; see cgroups(7). Of the groups that a process is in, one per hierarchy,
+// the unified one ("0::") says most, on older machines systemd's own. Where that is "/", another
+// controller may still name a container. The path is relative to our cgroup namespace, empty when there
+// is none.
+func ParseCgroup(b []byte) string {
 	var unified, systemd, other []byte
 	for line := range bytes.Lines(b) {
 		hierarchy, rest, _ := bytes.Cut(line, []byte(":"))

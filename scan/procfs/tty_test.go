@@ -1,4 +1,4 @@
-package scan
+package procfs
 
 import "testing"
 
@@ -14,8 +14,8 @@ func TestTTYName(t *testing.T) {
 		204<<8 | 64:           "204:64",
 	}
 	for device, want := range tests {
-		if got := ttyName(device); got != want {
-			t.Errorf("ttyName(%#x) = %q, want %q", device, got, want)
+		if got := TTYName(device); got != want {
+			t.Errorf("TTYName(%#x) = %q, want %q", device, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package scan
+package procfs
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockDiag asks the kernel about the sockets of our own network namespace; see sock_diag(7). Any
-// user may ask about all sockets: what needs permission is to learn which process has which.
-type sockDiag struct {
+// SockDiag asks the kernel about the sockets of our own network namespace; see sock_diag(7). Any user may
+// ask about all sockets; only learning which process has which needs permission.
+type SockDiag struct {
 	fd  int
 	seq uint32
 	buf []byte
 }
 
-// openSockDiag opens the netlink socket. An answer that does not come until the end of ctx is an
+// OpenSockDiag opens the netlink socket. An answer that does not come before the deadline of ctx is an
 // error.
-func openSockDiag(ctx context.Context) (*sockDiag, error) {
+func OpenSockDiag(ctx context.Context) (*SockDiag, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
 		return nil, fmt.Errorf("sock_diag: %w", err)
@@ -35,14 +35,15 @@ func openSockDiag(ctx context.Context) (*sockDiag, error) {
 		}
 	}
 	// The kernel fills buffers of 32 KiB when it is offered that much.
-	return &sockDiag{fd: fd, buf: make([]byte, 32<<10)}, nil
+	return &SockDiag{fd: fd, buf: make([]byte, 32<<10)}, nil
 }
 
-func (d *sockDiag) close() { unix.Close(d.fd) }
+// Close closes the netlink socket.
+func (d *SockDiag) Close() { unix.Close(d.fd) }
 
-// ask sends one request of type SOCK_DIAG_BY_FAMILY and hands the body of each answer to take. With
-// the flag NLM_F_DUMP there are any number of answers, else there is one.
-func (d *sockDiag) ask(flags uint16, request []byte, take func(body []byte)) error {
+// ask sends one request of type SOCK_DIAG_BY_FAMILY and hands the body of each answer to take: any number
+// of them with the flag NLM_F_DUMP, else one.
+func (d *SockDiag) ask(flags uint16, request []byte, take func(body []byte)) error {
 	d.seq++
 	msg := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(request))
 	ne := binary.NativeEndian
@@ -70,7 +71,7 @@ func (d *sockDiag) ask(flags uint16, request []byte, take func(body []byte)) err
 			}
 			b = rest
 			switch {
-			case m.seq != d.seq: // late answer to a request that was given up
+			case m.seq != d.seq: // a late answer to an earlier request
 				done = false
 			case m.kind == unix.NLMSG_DONE:
 				return nil
@@ -107,7 +108,7 @@ func nextMessage(b []byte) (m message, rest []byte, ok bool) {
 	return m, b[min(align4(size), len(b)):], true
 }
 
-// errno is what a message of kind NLMSG_ERROR says.
+// errno returns the error in a message of kind NLMSG_ERROR.
 func (m message) errno() error {
 	if len(m.body) < 4 {
 		return unix.EBADMSG
@@ -117,24 +118,24 @@ func (m message) errno() error {
 
 func align4(n int) int { return (n + 3) &^ 3 }
 
-// A unixSocket is one socket of unix(7). Its peer's inode is 0 when there is no other end.
-type unixSocket struct {
-	inode, peer uint32
-	kind        uint8 // SOCK_STREAM ...
-	state       uint8 // tcpListen, tcpEstablished ...
-	shutdown    uint8 // 1: nothing can come in any more, 2: nothing can go out
-	name        string
+// A UnixSocket is one socket of unix(7).
+type UnixSocket struct {
+	Inode, Peer uint32 // Peer is 0 when there is no other end
+	Kind        uint8  // SOCK_STREAM ...
+	State       uint8  // TCPListen, TCPEstablished ...
+	Shutdown    uint8  // RcvShutdown: nothing can come in any more; 2: nothing can go out
+	Name        string
 }
 
 // The states of sockets, shared by all families: the kernel's include/net/tcp_states.h.
 const (
-	tcpEstablished = 1
-	tcpClose       = 7 // of datagram sockets: not connected
-	tcpListen      = 10
+	TCPEstablished = 1
+	TCPClose       = 7 // for a datagram socket: not connected
+	TCPListen      = 10
 )
 
-// The bits of a socket's shutdown: the kernel's include/net/sock.h.
-const rcvShutdown = 1
+// RcvShutdown is a bit of a socket's shutdown: the kernel's include/net/sock.h.
+const RcvShutdown = 1
 
 // From the kernel's include/uapi/linux/unix_diag.h.
 const (
@@ -160,27 +161,27 @@ func unixRequest(inode uint32) []byte {
 }
 
 // parseUnixDiag parses struct unix_diag_msg and the attributes behind it.
-func parseUnixDiag(b []byte) (unixSocket, bool) {
+func parseUnixDiag(b []byte) (UnixSocket, bool) {
 	if len(b) < unixDiagHeader || b[0] != unix.AF_UNIX {
-		return unixSocket{}, false
+		return UnixSocket{}, false
 	}
 	ne := binary.NativeEndian
-	u := unixSocket{kind: b[1], state: b[2], inode: ne.Uint32(b[4:])}
+	u := UnixSocket{Kind: b[1], State: b[2], Inode: ne.Uint32(b[4:])}
 	whole := attributes(b[unixDiagHeader:], func(kind uint16, value []byte) {
 		switch {
 		case kind == unixDiagName:
-			u.name = socketName(value)
+			u.Name = socketName(value)
 		case kind == unixDiagPeer && len(value) >= 4:
-			u.peer = ne.Uint32(value)
+			u.Peer = ne.Uint32(value)
 		case kind == unixDiagShutdown && len(value) >= 1:
-			u.shutdown = value[0]
+			u.Shutdown = value[0]
 		}
 	})
 	return u, whole
 }
 
-// attributes hands the attributes of an answer, which netlink(7) describes, to take. It is false when
-// they are malformed.
+// attributes hands the attributes of an answer, see netlink(7), to take. It returns false when they are
+// malformed.
 func attributes(b []byte, take func(kind uint16, value []byte)) bool {
 	ne := binary.NativeEndian
 	for len(b) >= unix.NLA_HDRLEN {
@@ -194,7 +195,7 @@ func attributes(b []byte, take func(kind uint16, value []byte)) bool {
 	return true
 }
 
-// socketName writes an address of unix(7) as ss(8) does: a path, or "@" and an abstract name.
+// socketName formats an address of unix(7) as ss(8) does: a path, or "@" and an abstract name.
 func socketName(b []byte) string {
 	if len(b) > 0 && b[0] == 0 {
 		return "@" + string(b[1:])
@@ -208,27 +209,12 @@ func socketName(b []byte) string {
 	return string(b)
 }
 
-// peerState is what the socket says about the other end of a wire: closed when the other socket is
-// gone. A client that only ended its sending side (shutdown(2)) is still there and may wait for the
-// answer, so that this counts as open. Node's stdin.end() closes the socket.
-func (u unixSocket) peerState() StdinPeer {
-	switch {
-	case u.kind != unix.SOCK_STREAM && u.kind != unix.SOCK_SEQPACKET, u.state != tcpEstablished:
-		return PeerUnknown
-	case u.peer != 0:
-		return PeerOpen
-	case u.shutdown&rcvShutdown != 0:
-		return PeerClosed
-	}
-	return PeerUnknown
-}
-
-// An inetSocket is one socket of tcp(7), listening or connected, or of udp(7), bound to a port.
-type inetSocket struct {
-	inode  uint32
-	local  netip.AddrPort
-	udp    bool
-	silent time.Duration // since data was received, or since it was connected; -1 when not told
+// An InetSocket is a socket of tcp(7), listening or connected, or of udp(7), bound to a port.
+type InetSocket struct {
+	Inode  uint32
+	Local  netip.AddrPort
+	UDP    bool
+	Silent time.Duration // since data was received, or since it was connected; -1 when unknown
 }
 
 // From the kernel's include/uapi/linux/inet_diag.h, and the place of tcpi_last_data_recv in struct
@@ -246,7 +232,7 @@ func inetRequest(family, protocol, state uint8) []byte {
 	b := make([]byte, inetRequestSize)
 	b[0] = family
 	b[1] = protocol
-	if state == tcpEstablished {
+	if state == TCPEstablished {
 		b[2] = 1 << (inetDiagInfo - 1)
 	}
 	binary.NativeEndian.PutUint32(b[4:], 1<<state)
@@ -254,9 +240,9 @@ func inetRequest(family, protocol, state uint8) []byte {
 }
 
 // parseInetDiag parses struct inet_diag_msg and the attributes behind it.
-func parseInetDiag(b []byte) (inetSocket, bool) {
+func parseInetDiag(b []byte) (InetSocket, bool) {
 	if len(b) < inetDiagHeader {
-		return inetSocket{}, false
+		return InetSocket{}, false
 	}
 	var addr netip.Addr
 	switch b[0] {
@@ -265,69 +251,68 @@ func parseInetDiag(b []byte) (inetSocket, bool) {
 	case unix.AF_INET6:
 		addr = netip.AddrFrom16([16]byte(b[8:24])).Unmap()
 	default:
-		return inetSocket{}, false
+		return InetSocket{}, false
 	}
-	t := inetSocket{
-		inode:  binary.NativeEndian.Uint32(b[68:]),
-		local:  netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
-		silent: -1,
+	t := InetSocket{
+		Inode:  binary.NativeEndian.Uint32(b[68:]),
+		Local:  netip.AddrPortFrom(addr, binary.BigEndian.Uint16(b[4:])),
+		Silent: -1,
 	}
 	attributes(b[inetDiagHeader:], func(kind uint16, value []byte) {
 		if kind == inetDiagInfo && len(value) >= tcpInfoLastDataRecv+4 {
-			t.silent = time.Duration(binary.NativeEndian.Uint32(value[tcpInfoLastDataRecv:])) * time.Millisecond
+			t.Silent = time.Duration(binary.NativeEndian.Uint32(value[tcpInfoLastDataRecv:])) * time.Millisecond
 		}
 	})
 	return t, true
 }
 
-// String writes the address as it stands in a snapshot's Listen.
-func (t inetSocket) String() string {
+// String returns protocol, address and port, as in "tcp:127.0.0.1:4001" or, for any address, "udp:*:53".
+func (t InetSocket) String() string {
 	protocol := "tcp:"
-	if t.udp {
+	if t.UDP {
 		protocol = "udp:"
 	}
-	if t.local.Addr().IsUnspecified() {
-		return protocol + "*:" + strconv.Itoa(int(t.local.Port()))
+	if t.Local.Addr().IsUnspecified() {
+		return protocol + "*:" + strconv.Itoa(int(t.Local.Port()))
 	}
-	return protocol + t.local.String()
+	return protocol + t.Local.String()
 }
 
-// unixSockets lists every unix socket of the namespace, by inode.
-func (d *sockDiag) unixSockets() (map[uint32]unixSocket, error) {
-	sockets := make(map[uint32]unixSocket)
+// UnixSockets lists every unix socket of the namespace, by inode.
+func (d *SockDiag) UnixSockets() (map[uint32]UnixSocket, error) {
+	sockets := make(map[uint32]UnixSocket)
 	err := d.ask(unix.NLM_F_DUMP, unixRequest(0), func(body []byte) {
 		if u, ok := parseUnixDiag(body); ok {
-			sockets[u.inode] = u
+			sockets[u.Inode] = u
 		}
 	})
 	return sockets, err
 }
 
-// unixSocket asks about the one socket with that inode. It is false when the kernel does not know
-// it: it is gone, is not a unix socket, or lives in another network namespace.
-func (d *sockDiag) unixSocket(inode uint32) (u unixSocket, ok bool) {
+// UnixSocket returns the unix socket with that inode. ok is false when the namespace has none.
+func (d *SockDiag) UnixSocket(inode uint32) (u UnixSocket, ok bool) {
 	err := d.ask(0, unixRequest(inode), func(body []byte) { u, ok = parseUnixDiag(body) })
-	return u, ok && err == nil && u.inode == inode
+	return u, ok && err == nil && u.Inode == inode
 }
 
-// tcpSockets adds the TCP sockets of the namespace that are in a state, by inode.
-func (d *sockDiag) tcpSockets(state uint8, sockets map[uint32]inetSocket) error {
-	return d.inetSockets(unix.IPPROTO_TCP, state, func(t inetSocket) { sockets[t.inode] = t })
+// TCPSockets adds the TCP sockets of the namespace that are in a state, by inode.
+func (d *SockDiag) TCPSockets(state uint8, sockets map[uint32]InetSocket) error {
+	return d.inetSockets(unix.IPPROTO_TCP, state, func(t InetSocket) { sockets[t.Inode] = t })
 }
 
-// udpSockets adds those of the namespace that are bound to a port from which datagrams of anybody are
-// taken. Ports that the kernel chose by itself are left out: they are those of who only asks.
-func (d *sockDiag) udpSockets(sockets map[uint32]inetSocket) error {
+// UDPSockets adds the unconnected UDP sockets of the namespace, by inode. Ports that the kernel chose are
+// left out: they belong to clients.
+func (d *SockDiag) UDPSockets(sockets map[uint32]InetSocket) error {
 	const ephemeral = 32768 // ip_local_port_range of ip(7)
-	return d.inetSockets(unix.IPPROTO_UDP, tcpClose, func(t inetSocket) {
-		if port := t.local.Port(); port > 0 && port < ephemeral {
-			t.udp = true
-			sockets[t.inode] = t
+	return d.inetSockets(unix.IPPROTO_UDP, TCPClose, func(t InetSocket) {
+		if port := t.Local.Port(); port > 0 && port < ephemeral {
+			t.UDP = true
+			sockets[t.Inode] = t
 		}
 	})
 }
 
-func (d *sockDiag) inetSockets(protocol, state uint8, take func(inetSocket)) error {
+func (d *SockDiag) inetSockets(protocol, state uint8, take func(InetSocket)) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		err := d.ask(unix.NLM_F_DUMP, inetRequest(family, protocol, state), func(body []byte) {
 			if t, ok := parseInetDiag(body); ok {

@@ -1,4 +1,4 @@
-package scan
+package procfs
 
 import (
 	"testing"
@@ -6,22 +6,22 @@ import (
 )
 
 func TestParseMeminfo(t *testing.T) {
-	got := parseMeminfo([]byte("MemTotal:       24684096 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHugePages_Total:   0\nSwapTotal: 2 kB\nSwapFree:\nDirectMap2M: x kB\n"))
-	want := memory{total: 24684096 << 10, available: 8000000 << 10, swapTotal: 2 << 10}
+	got := ParseMeminfo([]byte("MemTotal:       24684096 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\nHugePages_Total:   0\nSwapTotal: 2 kB\nSwapFree:\nDirectMap2M: x kB\n"))
+	want := Memory{Total: 24684096 << 10, Available: 8000000 << 10, SwapTotal: 2 << 10}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := parseMeminfo(nil); got != (memory{}) {
+	if got := ParseMeminfo(nil); got != (Memory{}) {
 		t.Errorf("of nothing: %+v", got)
 	}
 }
 
 func TestParseBootTime(t *testing.T) {
-	if got, want := parseBootTime([]byte("cpu  1 2\nintr 5 6 7\nctxt 8\nbtime 1788260000\nprocesses 9\n")), time.Unix(1788260000, 0); !got.Equal(want) {
+	if got, want := ParseBootTime([]byte("cpu  1 2\nintr 5 6 7\nctxt 8\nbtime 1788260000\nprocesses 9\n")), time.Unix(1788260000, 0); !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for _, text := range []string{"", "btime x\n", "xbtime 5\n"} {
-		if got := parseBootTime([]byte(text)); !got.IsZero() {
+		if got := ParseBootTime([]byte(text)); !got.IsZero() {
 			t.Errorf("parseBootTime(%q) = %v", text, got)
 		}
 	}
@@ -39,7 +39,7 @@ func TestParseHidepid(t *testing.T) {
 		root + "24 23 0:21 / /proc rw - proc proc rw,hidepid=2\n26 24 0:22 / /proc rw - proc proc rw\nnot a mount\n- proc x\n": "",
 	}
 	for text, want := range tests {
-		if got := parseHidepid([]byte(text), "/proc"); got != want {
+		if got := ParseHidepid([]byte(text), "/proc"); got != want {
 			t.Errorf("got %q, want %q in %q", got, want, text)
 		}
 	}

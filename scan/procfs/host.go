@@ -1,4 +1,9 @@
-package scan
+// Package procfs reads Linux's /proc and sock_diag(7). It decides nothing: what a value means is up to
+// its caller. The parsers take bytes, and so are tested on every system.
+//
+// Only what mcpdoctor uses is read, and fast: a table of thousands of processes is read without an
+// allocation for each file.
+package procfs
 
 import (
 	"bytes"
@@ -6,29 +11,26 @@ import (
 	"time"
 )
 
-// The files about the host below a procfs mount. Like the parsers of the files about one process
-// they take bytes, so that every system's tests run them.
-
-// memory is what is used of /proc/meminfo, in bytes; see proc_meminfo(5).
-type memory struct {
-	total, available, swapTotal, swapFree int64
+// Memory holds fields of /proc/meminfo, in bytes; see proc_meminfo(5).
+type Memory struct {
+	Total, Available, SwapTotal, SwapFree int64
 }
 
-// parseMeminfo parses /proc/meminfo. Lines that are missing leave zeros.
-func parseMeminfo(b []byte) memory {
-	var m memory
+// ParseMeminfo parses /proc/meminfo. Missing lines leave zeros.
+func ParseMeminfo(b []byte) Memory {
+	var m Memory
 	for line := range bytes.Lines(b) {
 		key, value, _ := bytes.Cut(line, []byte(":"))
 		var into *int64
 		switch string(key) {
 		case "MemTotal":
-			into = &m.total
+			into = &m.Total
 		case "MemAvailable":
-			into = &m.available
+			into = &m.Available
 		case "SwapTotal":
-			into = &m.swapTotal
+			into = &m.SwapTotal
 		case "SwapFree":
-			into = &m.swapFree
+			into = &m.SwapFree
 		default:
 			continue
 		}
@@ -39,9 +41,9 @@ func parseMeminfo(b []byte) memory {
 	return m
 }
 
-// parseBootTime finds the line "btime" of /proc/stat, the moment the machine started; see
-// proc_stat(5). It is zero when there is none.
-func parseBootTime(b []byte) time.Time {
+// ParseBootTime returns when the machine started: the line "btime" of /proc/stat, see proc_stat(5). It is
+// zero when there is none.
+func ParseBootTime(b []byte) time.Time {
 	for line := range bytes.Lines(b) {
 		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
 			if n, ok := parseInt(bytes.TrimSpace(value)); ok {
@@ -52,10 +54,9 @@ func parseBootTime(b []byte) time.Time {
 	return time.Time{}
 }
 
-// parseHidepid finds how the procfs mounted at mountPoint hides the processes of other users, in
-// the text of /proc/self/mountinfo; see proc_pid_mountinfo(5) and, for the option, proc(5). It is
-// empty when nothing is hidden.
-func parseHidepid(mountinfo []byte, mountPoint string) string {
+// ParseHidepid returns the option hidepid of the procfs mounted at mountPoint, from the content of
+// /proc/self/mountinfo; see proc_pid_mountinfo(5) and proc(5). It is empty when nothing is hidden.
+func ParseHidepid(mountinfo []byte, mountPoint string) string {
 	hidden := ""
 	for line := range strings.Lines(string(mountinfo)) {
 		// 23 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw,hidepid=invisible

@@ -1,4 +1,4 @@
-package scan
+package procfs
 
 import (
 	"encoding/binary"
@@ -34,50 +34,43 @@ func TestParseUnixDiag(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		msg  []byte
-		want unixSocket
-		peer StdinPeer
+		want UnixSocket
 	}{
 		{"a socket pair",
-			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{0})),
-			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished}, PeerOpen},
+			diagMessage(7, unix.SOCK_STREAM, TCPEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{0})),
+			UnixSocket{Inode: 7, Peer: 8, Kind: unix.SOCK_STREAM, State: TCPEstablished}},
 		{"the other end has gone",
-			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(0)), attribute(unixDiagShutdown, []byte{3})),
-			unixSocket{inode: 7, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 3}, PeerClosed},
+			diagMessage(7, unix.SOCK_STREAM, TCPEstablished, attribute(unixDiagPeer, number(0)), attribute(unixDiagShutdown, []byte{3})),
+			UnixSocket{Inode: 7, Kind: unix.SOCK_STREAM, State: TCPEstablished, Shutdown: 3}},
 		{"the other end sends no more",
-			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{1})),
-			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 1}, PeerOpen},
+			diagMessage(7, unix.SOCK_STREAM, TCPEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{1})),
+			UnixSocket{Inode: 7, Peer: 8, Kind: unix.SOCK_STREAM, State: TCPEstablished, Shutdown: 1}},
 		{"we send no more",
-			diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{2})),
-			unixSocket{inode: 7, peer: 8, kind: unix.SOCK_STREAM, state: tcpEstablished, shutdown: 2}, PeerOpen},
+			diagMessage(7, unix.SOCK_STREAM, TCPEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{2})),
+			UnixSocket{Inode: 7, Peer: 8, Kind: unix.SOCK_STREAM, State: TCPEstablished, Shutdown: 2}},
 		{"listening",
-			diagMessage(9, unix.SOCK_STREAM, tcpListen, attribute(unixDiagName, []byte("/run/x.sock\x00"))),
-			unixSocket{inode: 9, kind: unix.SOCK_STREAM, state: tcpListen, name: "/run/x.sock"}, PeerUnknown},
+			diagMessage(9, unix.SOCK_STREAM, TCPListen, attribute(unixDiagName, []byte("/run/x.sock\x00"))),
+			UnixSocket{Inode: 9, Kind: unix.SOCK_STREAM, State: TCPListen, Name: "/run/x.sock"}},
 		{"an abstract name",
 			diagMessage(9, unix.SOCK_DGRAM, 7, attribute(unixDiagName, []byte("\x00x"))),
-			unixSocket{inode: 9, kind: unix.SOCK_DGRAM, state: 7, name: "@x"}, PeerUnknown},
+			UnixSocket{Inode: 9, Kind: unix.SOCK_DGRAM, State: 7, Name: "@x"}},
 		{"no peer and no shutdown, as an older kernel might leave out",
-			diagMessage(9, unix.SOCK_STREAM, tcpEstablished),
-			unixSocket{inode: 9, kind: unix.SOCK_STREAM, state: tcpEstablished}, PeerUnknown},
+			diagMessage(9, unix.SOCK_STREAM, TCPEstablished),
+			UnixSocket{Inode: 9, Kind: unix.SOCK_STREAM, State: TCPEstablished}},
 	} {
 		got, ok := parseUnixDiag(c.msg)
 		if !ok || got != c.want {
 			t.Errorf("%s: %+v %v, want %+v", c.name, got, ok, c.want)
 		}
-		if peer := got.peerState(); peer != c.peer {
-			t.Errorf("%s: the other end is %s, want %s", c.name, peer, c.peer)
-		}
 	}
 }
 
 func FuzzParseUnixDiag(f *testing.F) {
-	f.Add(diagMessage(7, unix.SOCK_STREAM, tcpEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{0})))
-	f.Add(diagMessage(7, unix.SOCK_STREAM, tcpListen, attribute(unixDiagName, []byte("\x00x"))))
+	f.Add(diagMessage(7, unix.SOCK_STREAM, TCPEstablished, attribute(unixDiagPeer, number(8)), attribute(unixDiagShutdown, []byte{0})))
+	f.Add(diagMessage(7, unix.SOCK_STREAM, TCPListen, attribute(unixDiagName, []byte("\x00x"))))
 	f.Add(diagMessage(1, 1, 1, []byte{3, 0, 0, 0}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Whatever a message holds, "closed" needs the kernel's word for it.
-		if u, ok := parseUnixDiag(b); ok && u.peerState() == PeerClosed && u.shutdown&rcvShutdown == 0 {
-			t.Errorf("%+v counts as closed", u)
-		}
+		parseUnixDiag(b)
 		parseInetDiag(b)
 		for rest, ok := b, true; ok && len(rest) > 0; {
 			var m message
@@ -108,7 +101,7 @@ func TestParseInetDiag(t *testing.T) {
 		copy(b[8:], a.Addr().AsSlice())
 		binary.NativeEndian.PutUint32(b[68:], 99)
 		got, ok := parseInetDiag(b)
-		if !ok || got.inode != 99 || got.String() != want {
+		if !ok || got.Inode != 99 || got.String() != want {
 			t.Errorf("%s: %v %+v, want %s", address, ok, got, want)
 		}
 		if _, ok := parseInetDiag(b[:70]); ok {
@@ -132,17 +125,21 @@ func TestSockDiagAnswers(t *testing.T) {
 	if err := unix.Fstat(pair[1], &other); err != nil {
 		t.Fatal(err)
 	}
-	table := readSockets(t.Context())
-	if table.err != nil {
-		t.Fatal(table.err)
+	diag, err := OpenSockDiag(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	defer table.close()
-	listed := table.unix[uint32(one.Ino)]
-	asked, ok := table.diag.unixSocket(uint32(one.Ino))
-	if !ok || listed != asked || listed.peer != uint32(other.Ino) || listed.peerState() != PeerOpen {
+	defer diag.Close()
+	table, err := diag.UnixSockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := table[uint32(one.Ino)]
+	asked, ok := diag.UnixSocket(uint32(one.Ino))
+	if !ok || listed != asked || listed.Peer != uint32(other.Ino) {
 		t.Errorf("listed %+v, asked %+v %v, want the peer %d", listed, asked, ok, other.Ino)
 	}
-	if u, ok := table.unixSocket(1); ok {
+	if u, ok := diag.UnixSocket(1); ok {
 		t.Errorf("inode 1 is %+v", u)
 	}
 }

@@ -1,4 +1,4 @@
-package scan
+package procfs
 
 import (
 	"slices"
@@ -23,12 +23,12 @@ func TestSplitCmdline(t *testing.T) {
 		{"an empty first argument", "\x00x\x00", []string{"", "x"}},
 	}
 	for _, test := range tests {
-		if got := splitCmdline(test.text, nil); !slices.Equal(got, test.want) {
+		if got := SplitCmdline(test.text, nil); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 
-	both := splitCmdline("c\x00d\x00", splitCmdline("a\x00b\x00", nil))
+	both := SplitCmdline("c\x00d\x00", SplitCmdline("a\x00b\x00", nil))
 	if !slices.Equal(both, []string{"a", "b", "c", "d"}) {
 		t.Errorf("appended: %q", both)
 	}
@@ -40,7 +40,7 @@ func FuzzParseCmdline(f *testing.F) {
 	f.Add("    \x00")
 	f.Fuzz(func(t *testing.T, text string) {
 		before := []string{"before"}
-		got := splitCmdline(text, before)
+		got := SplitCmdline(text, before)
 		if got[0] != "before" {
 			t.Fatalf("overwritten: %q", got)
 		}

@@ -1,11 +1,10 @@
-package scan
+package procfs
 
 import "strconv"
 
-// ttyName names the terminal with that device number, which is field 7 of /proc/PID/stat: "-" for
-// none, "pts/3", "tty1", "ttyS0", or "major:minor" for hardware that is rarely anybody's terminal.
-// The numbers are those of the kernel's Documentation/admin-guide/devices.txt.
-func ttyName(device int) string {
+// TTYName returns the name of the terminal with that device number ([Stat.TTY]): "-" for none, "pts/3",
+// "tty1", "ttyS0", or "major:minor" for rarer hardware. The numbers are those of the kernel's Documentation/admin-guide/devices.txt.
+func TTYName(device int) string {
 	if device == 0 {
 		return "-"
 	}
