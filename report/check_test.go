@@ -11,6 +11,7 @@ import (
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/probe"
+	"mcpdoctor/scan/terminate"
 )
 
 // checkedServer is a stubborn server behind npx, whose SIGTERM is lost, and who says what it likes.
@@ -30,7 +31,7 @@ func checkedServer(words string) *rules.Check {
 	left := func(of scan.Process, ppid int) probe.Leftover {
 		adopted := of.PPID != ppid
 		of.PPID = ppid
-		return probe.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: scan.Ended}
+		return probe.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: terminate.Ended}
 	}
 	c := rules.JudgeStdio(&probe.Stdio{
 		Command: []string{"npx", "-y", "some-mcp@1.2.3", "--token", "hunter2", words}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: tree,

@@ -15,8 +15,10 @@ import (
 // library. Clock, environment and output belong to the command.
 func TestImports(t *testing.T) {
 	rooms := map[string][]string{
-		".":      {"mcpdoctor/scan/procfs", "github.com/shirou/gopsutil/v4/", "golang.org/x/sys/"},
-		"procfs": {"golang.org/x/sys/"},
+		".":         {"mcpdoctor/scan/procfs", "github.com/shirou/gopsutil/v4/", "golang.org/x/sys/"},
+		"procfs":    {"golang.org/x/sys/"},
+		"terminate": {"mcpdoctor/scan", "mcpdoctor/scan/procfs", "golang.org/x/sys/"},
+		"lockfile":  {"golang.org/x/sys/"},
 	}
 	onlyInCmd := []string{"time.Now", "time.Since", "os.Getenv", "os.LookupEnv", "os.Exit", "os.Stdout", "os.Stderr", "runtime.GOOS", "fmt.Print", "fmt.Println", "fmt.Printf"}
 

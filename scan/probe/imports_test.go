@@ -14,7 +14,7 @@ import (
 // TestImports keeps the official SDK in this room, and everything of mcpdoctor above it out. Clock and
 // environment are what the command says they are.
 func TestImports(t *testing.T) {
-	allowed := []string{"mcpdoctor/scan", "github.com/modelcontextprotocol/go-sdk/", "golang.org/x/sys/"}
+	allowed := []string{"mcpdoctor/scan", "mcpdoctor/scan/terminate", "github.com/modelcontextprotocol/go-sdk/", "golang.org/x/sys/"}
 	onlyInCmd := []string{"time.Now", "time.Since", "os.Getenv", "os.LookupEnv", "os.Environ", "os.Exit", "os.Stdin", "os.Stdout", "os.Stderr",
 		"runtime.GOOS", "fmt.Print", "fmt.Println", "fmt.Printf"}
 

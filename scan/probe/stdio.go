@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // Stdio is what was seen of one stdio server, over several starts of its command.
@@ -106,5 +107,5 @@ type Leftover struct {
 
 	// Outcome is what became of it when it was then asked to end, with SIGTERM of its own, after those
 	// below it.
-	Outcome scan.Outcome
+	Outcome terminate.Outcome
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // checkOptions are those of a check of a part. Its run is in the environment of all that it starts.
@@ -133,7 +134,7 @@ func who(e End) string {
 		if l.Adopted {
 			name = "+" + name
 		}
-		if l.Outcome == scan.Killed {
+		if l.Outcome == terminate.Killed {
 			name += "!"
 		}
 		out = append(out, name)
@@ -230,7 +231,7 @@ func TestCheckWithoutTop(t *testing.T) {
 func TestCheckSeesProcessorTime(t *testing.T) {
 	t.Parallel()
 	out := checkPart(t, 3*time.Second, "busy")
-	if l := out.Ends[0].Left; len(l) != 1 || l[0].CPU < 20 || l[0].Outcome != scan.Ended || l[0].Process.Stdin == nil || l[0].Process.Stdin.Peer != scan.PeerClosed {
+	if l := out.Ends[0].Left; len(l) != 1 || l[0].CPU < 20 || l[0].Outcome != terminate.Ended || l[0].Process.Stdin == nil || l[0].Process.Stdin.Peer != scan.PeerClosed {
 		t.Errorf("left is %+v", l)
 	}
 	if l := out.Ends[1].Left; len(l) != 0 {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package scan
+package lockfile
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ import (
 
 // The place of the lock is that of the user, whatever the environment says.
 func TestLockPath(t *testing.T) {
-	want, err := lockPath()
+	want, err := defaultPath()
 	places := []string{fmt.Sprintf("/tmp/mcpdoctor-%d.lock", os.Geteuid())}
 	if os.Geteuid() == 0 {
 		places = append(places, "/run/mcpdoctor.lock", "/var/run/mcpdoctor.lock")
@@ -30,17 +30,17 @@ func TestLockPath(t *testing.T) {
 	for _, name := range []string{"TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME", "USER"} {
 		t.Setenv(name, "/elsewhere")
 	}
-	if got, err := lockPath(); err != nil || got != want {
+	if got, err := defaultPath(); err != nil || got != want {
 		t.Errorf("%q, %v", got, err)
 	}
 }
 
 func TestLockIsClosedOnExec(t *testing.T) {
-	l, err := lockAt(filepath.Join(t.TempDir(), "lock"))
+	l, err := acquire(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer l.Release()
 	if flags, err := unix.FcntlInt(l.file.Fd(), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
 		t.Errorf("flags %#x, %v", flags, err)
 	}
@@ -103,9 +103,9 @@ func TestLockHostile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := lockAt(path)
+			l, err := acquire(path)
 			if err == nil {
-				l.Close()
+				l.Release()
 				t.Fatal("it was locked")
 			}
 			if text := err.Error(); !strings.HasPrefix(text, "cannot lock "+path+": ") || !strings.Contains(text, test.want) || errors.Is(err, ErrLocked) {
@@ -126,7 +126,7 @@ func TestLockHostile(t *testing.T) {
 
 func TestLockNoDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none", "lock")
-	if _, err := lockAt(path); err == nil || err.Error() != "cannot lock "+path+": no such file or directory" {
+	if _, err := acquire(path); err == nil || err.Error() != "cannot lock "+path+": no such file or directory" {
 		t.Error(err)
 	}
 }
@@ -135,14 +135,14 @@ func TestLockNoDirectory(t *testing.T) {
 func TestLockOddContent(t *testing.T) {
 	for content, want := range map[string]int{"": 0, "17": 17, "17\n": 17, "x": 0, "-3": 0, strings.Repeat("9", 100): 0} {
 		path := filepath.Join(t.TempDir(), "lock")
-		l, err := lockAt(path)
+		l, err := acquire(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err = lockAt(path)
+		_, err = acquire(path)
 		text := ErrLocked.Error()
 		if want != 0 {
 			text += fmt.Sprintf(" (pid %d)", want)
@@ -150,7 +150,7 @@ func TestLockOddContent(t *testing.T) {
 		if !errors.Is(err, ErrLocked) || err.Error() != text {
 			t.Errorf("with %q: %v, want %q", content, err, text)
 		}
-		l.Close()
+		l.Release()
 	}
 }
 
@@ -162,11 +162,11 @@ func TestLockRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if !at(path, f) {
+	if !hasName(path, f) {
 		t.Error("it is there")
 	}
 	os.Remove(path)
-	if at(path, f) {
+	if hasName(path, f) {
 		t.Error("it was removed")
 	}
 	other, err := openOwn(path, unix.O_RDWR)
@@ -174,7 +174,7 @@ func TestLockRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if at(path, f) || !at(path, other) {
+	if hasName(path, f) || !hasName(path, other) {
 		t.Error("another file has its name")
 	}
 }
@@ -187,7 +187,7 @@ func TestLockOnlyOne(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				l, err := lockAt(path)
+				l, err := acquire(path)
 				if err != nil {
 					if !errors.Is(err, ErrLocked) {
 						t.Error(err)
@@ -199,7 +199,7 @@ func TestLockOnlyOne(t *testing.T) {
 				}
 				won.Add(1)
 				holders.Add(-1)
-				l.Close()
+				l.Release()
 			}
 		})
 	}

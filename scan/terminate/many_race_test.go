@@ -1,6 +1,6 @@
 //go:build race
 
-package scan
+package terminate
 
 // manyGroups is far fewer than otherwise: the race detector breaks when hundreds of goroutines run in
 // one bubble of synctest (golang/go issue 78156, "CHECK failed ... kEpochLast").

@@ -1,4 +1,4 @@
-package scan
+package terminate
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpdoctor/scan"
 )
 
 // A fakeHost has processes that follow a script. It runs in the virtual time of a synctest bubble, so
@@ -25,7 +27,7 @@ type fakeHost struct {
 
 // fakeProc is one script. It takes a millisecond to end unless byTerm or byKill say otherwise.
 type fakeProc struct {
-	hold, term, cont, kill error         // what the calls answer
+	open, term, cont, kill error         // what the calls answer
 	byTerm, byKill         time.Duration // how long it takes to end then
 	at                     time.Duration // when it ends by itself, after the start; 0 for not
 	after                  int           // the PID with which it ends; 0 for none
@@ -46,12 +48,12 @@ func (h *fakeHost) ended(p *fakeProc) bool {
 		p.after > 0 && h.ended(h.procs[p.after])
 }
 
-func (h *fakeHost) Hold(id ID) (Handle, error) {
+func (h *fakeHost) Open(id scan.ID) (Handle, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p := h.procs[id.PID]
-	if p.hold != nil {
-		return nil, p.hold
+	if p.open != nil {
+		return nil, p.open
 	}
 	h.open++
 	return &fakeHandle{h, id.PID, p}, nil
@@ -117,32 +119,32 @@ func (f *fakeHandle) Close() {
 }
 
 // group writes a group by its PIDs, each with a start.
-func group(stages ...[]int) Group {
-	g := Group{Stages: make([][]ID, len(stages))}
+func newGroup(stages ...[]int) Group {
+	g := Group{Stages: make([][]scan.ID, len(stages))}
 	for i, stage := range stages {
 		for _, pid := range stage {
-			g.Stages[i] = append(g.Stages[i], ID{pid, int64(100 * pid)})
+			g.Stages[i] = append(g.Stages[i], scan.ID{PID: pid, Start: int64(100 * pid)})
 		}
 	}
 	return g
 }
 
 // outcomes are what became of the processes of a group: "1 ended".
-func outcomes(fates []Fate) []string {
+func outcomes(results []Result) []string {
 	var out []string
-	for _, f := range fates {
+	for _, f := range results {
 		out = append(out, fmt.Sprint(f.ID.PID, " ", f.Outcome))
 	}
 	return out
 }
 
-// wantFates compares what became of a group, and checks what holds for every fate.
-func wantFates(t *testing.T, fates []Fate, want ...string) {
+// wantResults compares what became of a group, and checks what holds for every fate.
+func wantResults(t *testing.T, results []Result, want ...string) {
 	t.Helper()
-	if got := outcomes(fates); !slices.Equal(got, want) {
+	if got := outcomes(results); !slices.Equal(got, want) {
 		t.Errorf("outcomes %q, want %q", got, want)
 	}
-	for _, f := range fates {
+	for _, f := range results {
 		if f.ID.Start == 0 || (f.Err != nil) != (f.Outcome == Refused) {
 			t.Errorf("pid %d: start %d, %s with the error %v", f.ID.PID, f.ID.Start, f.Outcome, f.Err)
 		}
@@ -150,18 +152,18 @@ func wantFates(t *testing.T, fates []Fate, want ...string) {
 }
 
 // run ends the groups, and checks that all handles were given back.
-func (h *fakeHost) run(t *testing.T, ctx context.Context, grace time.Duration, groups ...Group) [][]Fate {
+func (h *fakeHost) run(t *testing.T, ctx context.Context, grace time.Duration, groups ...Group) [][]Result {
 	t.Helper()
 	h.began = time.Now()
-	fates := End(ctx, h.Hold, groups, grace)
+	results := Terminate(ctx, h.Open, groups, grace)
 	if h.open != 0 {
 		t.Errorf("%d handles were not closed", h.open)
 	}
-	return fates
+	return results
 }
 
-// TestEndScripted guards law 4, the order of the signals, by every signal and its moment.
-func TestEndScripted(t *testing.T) {
+// TestTerminateScripted guards law 4, the order of the signals, by every signal and its moment.
+func TestTerminateScripted(t *testing.T) {
 	deaf := fakeProc{byTerm: never}
 	tests := []struct {
 		name   string
@@ -224,7 +226,7 @@ func TestEndScripted(t *testing.T) {
 		},
 		{
 			name:   "gone before it was opened",
-			procs:  map[int]fakeProc{1: {hold: ErrGone}, 2: {}},
+			procs:  map[int]fakeProc{1: {open: ErrGone}, 2: {}},
 			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
 			log:  []string{"2s TERM 2", "2s CONT 2"},
 			want: []string{"1 gone", "2 ended"}, took: -1,
@@ -245,7 +247,7 @@ func TestEndScripted(t *testing.T) {
 		},
 		{
 			name:   "all gone before",
-			procs:  map[int]fakeProc{1: {hold: ErrGone}, 2: {hold: ErrGone}},
+			procs:  map[int]fakeProc{1: {open: ErrGone}, 2: {open: ErrGone}},
 			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
 			want: []string{"1 gone", "2 gone"},
 		},
@@ -279,13 +281,13 @@ func TestEndScripted(t *testing.T) {
 		},
 		{
 			name:   "one that cannot be opened keeps its whole group",
-			procs:  map[int]fakeProc{1: {}, 2: {hold: errRefused}, 3: {}, 4: {hold: ErrGone}},
+			procs:  map[int]fakeProc{1: {}, 2: {open: errRefused}, 3: {}, 4: {open: ErrGone}},
 			stages: [][]int{{4, 1}, {2}, {3}}, grace: 5 * time.Second,
 			want: []string{"4 gone", "1 refused", "2 refused", "3 refused"},
 		},
 		{
 			name:   "one without a start keeps its whole group",
-			procs:  map[int]fakeProc{1: {}, 2: {hold: ErrUnnamed}},
+			procs:  map[int]fakeProc{1: {}, 2: {open: ErrNoStart}},
 			stages: [][]int{{1}, {2}}, grace: 5 * time.Second,
 			want: []string{"1 refused", "2 refused"},
 		},
@@ -327,9 +329,9 @@ func TestEndScripted(t *testing.T) {
 				for pid, p := range test.procs {
 					h.procs[pid] = &p
 				}
-				fates := h.run(t, t.Context(), test.grace, group(test.stages...))
+				results := h.run(t, t.Context(), test.grace, newGroup(test.stages...))
 				took := time.Since(h.began)
-				wantFates(t, fates[0], test.want...)
+				wantResults(t, results[0], test.want...)
 				if !slices.Equal(h.log, test.log) {
 					t.Errorf("signals %q\n   want %q", h.log, test.log)
 				}
@@ -343,19 +345,19 @@ func TestEndScripted(t *testing.T) {
 }
 
 // The error of a refusal names who caused it.
-func TestEndRefusalNamesTheCause(t *testing.T) {
-	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {hold: errRefused}}}
-	fates := h.run(t, t.Context(), time.Hour, group([]int{1}, []int{2}))
-	if err := fates[0][0].Err; err == nil || err.Error() != "pid 2, which was to end with it, could not be opened: operation not permitted" {
+func TestTerminateRefusalNamesTheCause(t *testing.T) {
+	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {open: errRefused}}}
+	results := h.run(t, t.Context(), time.Hour, newGroup([]int{1}, []int{2}))
+	if err := results[0][0].Err; err == nil || err.Error() != "pid 2, which was to end with it, could not be opened: operation not permitted" {
 		t.Errorf("pid 1: %v", err)
 	}
-	if err := fates[0][1].Err; err != errRefused {
+	if err := results[0][1].Err; err != errRefused {
 		t.Errorf("pid 2: %v", err)
 	}
 }
 
-// TestEndManyGroups: all that are deaf to everything take the time of one.
-func TestEndManyGroups(t *testing.T) {
+// TestTerminateManyGroups: all that are deaf to everything take the time of one.
+func TestTerminateManyGroups(t *testing.T) {
 	const grace = 7 * time.Second
 	for _, n := range []int{0, 1, 10, manyGroups} {
 		synctest.Test(t, func(t *testing.T) {
@@ -366,15 +368,15 @@ func TestEndManyGroups(t *testing.T) {
 				pid := 10 * (i + 1)
 				h.procs[pid] = &fakeProc{byTerm: never, byKill: never}
 				h.procs[pid+1] = &fakeProc{byTerm: never}
-				groups = append(groups, group([]int{pid}, []int{pid + 1}))
+				groups = append(groups, newGroup([]int{pid}, []int{pid + 1}))
 				want = append(want, []string{fmt.Sprint(pid, " survived"), fmt.Sprint(pid+1, " killed")})
 			}
-			fates := h.run(t, t.Context(), grace, groups...)
-			if len(fates) != n {
-				t.Fatalf("%d fates of %d groups", len(fates), n)
+			results := h.run(t, t.Context(), grace, groups...)
+			if len(results) != n {
+				t.Fatalf("%d results of %d groups", len(results), n)
 			}
-			for i := range fates {
-				wantFates(t, fates[i], want[i]...)
+			for i := range results {
+				wantResults(t, results[i], want[i]...)
 			}
 			most := grace + afterKill
 			if n == 0 {
@@ -388,19 +390,19 @@ func TestEndManyGroups(t *testing.T) {
 }
 
 // A group that is refused or slow does not touch the others.
-func TestEndGroupsAreApart(t *testing.T) {
+func TestTerminateGroupsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {hold: errRefused}, 3: {byTerm: never, byKill: never}, 4: {}, 5: {hold: ErrGone}}}
-		fates := h.run(t, t.Context(), time.Second, group([]int{1}), group([]int{2}), group([]int{3}), group([]int{5}, []int{4}))
-		wantFates(t, fates[0], "1 ended")
-		wantFates(t, fates[1], "2 refused")
-		wantFates(t, fates[2], "3 survived")
-		wantFates(t, fates[3], "5 gone", "4 ended")
+		h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {open: errRefused}, 3: {byTerm: never, byKill: never}, 4: {}, 5: {open: ErrGone}}}
+		results := h.run(t, t.Context(), time.Second, newGroup([]int{1}), newGroup([]int{2}), newGroup([]int{3}), newGroup([]int{5}, []int{4}))
+		wantResults(t, results[0], "1 ended")
+		wantResults(t, results[1], "2 refused")
+		wantResults(t, results[2], "3 survived")
+		wantResults(t, results[3], "5 gone", "4 ended")
 	})
 }
 
-// TestEndInterruptedAt interrupts at a moment; nothing may be signalled from then on.
-func TestEndInterruptedAt(t *testing.T) {
+// TestTerminateInterruptedAt interrupts at a moment; nothing may be signalled from then on.
+func TestTerminateInterruptedAt(t *testing.T) {
 	const ms = time.Millisecond
 	tests := []struct {
 		at   time.Duration
@@ -427,8 +429,8 @@ func TestEndInterruptedAt(t *testing.T) {
 			} else {
 				time.AfterFunc(test.at, cancel)
 			}
-			fates := h.run(t, ctx, 9*time.Second, group([]int{1}, []int{2, 3}, []int{4}))
-			wantFates(t, fates[0], test.want...)
+			results := h.run(t, ctx, 9*time.Second, newGroup([]int{1}, []int{2, 3}, []int{4}))
+			wantResults(t, results[0], test.want...)
 			if !slices.Equal(h.log, test.log) {
 				t.Errorf("interrupted at %v: signals %q\n   want %q", test.at, h.log, test.log)
 			}
@@ -439,9 +441,9 @@ func TestEndInterruptedAt(t *testing.T) {
 	}
 }
 
-// TestEndInterruptedBetween interrupts between two signals of one moment: after the n-th there is no
+// TestTerminateInterruptedBetween interrupts between two signals of one moment: after the n-th there is no
 // other, apart from the SIGCONT that belongs to it.
-func TestEndInterruptedBetween(t *testing.T) {
+func TestTerminateInterruptedBetween(t *testing.T) {
 	all := []string{"TERM 1", "TERM 2", "TERM 3", "TERM 4", "KILL 1", "KILL 2", "KILL 3", "KILL 4"}
 	for n := 1; n <= len(all); n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -454,7 +456,7 @@ func TestEndInterruptedBetween(t *testing.T) {
 			for pid := 1; pid <= 4; pid++ {
 				h.procs[pid] = &fakeProc{byTerm: never}
 			}
-			fates := h.run(t, ctx, time.Second, group([]int{1, 2}, []int{3, 4}))
+			results := h.run(t, ctx, time.Second, newGroup([]int{1, 2}, []int{3, 4}))
 			var got, want []string
 			for _, line := range h.log {
 				var at, name, pid string
@@ -476,33 +478,33 @@ func TestEndInterruptedBetween(t *testing.T) {
 					want = append(want, fmt.Sprint(pid, " unasked"))
 				}
 			}
-			wantFates(t, fates[0], want...)
+			wantResults(t, results[0], want...)
 		})
 	}
 }
 
-// TestEndInterruptedWhileOpening: who was not opened was not asked either.
-func TestEndInterruptedWhileOpening(t *testing.T) {
+// TestTerminateInterruptedWhileOpening: who was not opened was not asked either.
+func TestTerminateInterruptedWhileOpening(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {}, 3: {}}}
 	opened := 0
-	hold := func(id ID) (Handle, error) {
+	open := func(id scan.ID) (Handle, error) {
 		opened++
 		if id.PID == 2 {
 			cancel()
 		}
-		return h.Hold(id)
+		return h.Open(id)
 	}
-	fates := End(ctx, hold, []Group{group([]int{1}, []int{2, 3})}, time.Hour)
-	wantFates(t, fates[0], "1 unasked", "2 unasked", "3 unasked")
+	results := Terminate(ctx, open, []Group{newGroup([]int{1}, []int{2, 3})}, time.Hour)
+	wantResults(t, results[0], "1 unasked", "2 unasked", "3 unasked")
 	if h.log != nil || h.open != 0 || opened != 2 {
 		t.Errorf("signals %q, %d opened, %d open still", h.log, opened, h.open)
 	}
 }
 
-func TestFateEnded(t *testing.T) {
+func TestResultEnded(t *testing.T) {
 	for o, want := range map[Outcome]bool{Gone: true, Ended: true, Killed: true, Refused: false, Survived: false, Unasked: false, Unsettled: false} {
-		if got := (Fate{Outcome: o}).Ended(); got != want {
+		if got := (Result{Outcome: o}).Ended(); got != want {
 			t.Errorf("%s: %v", o, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package scan
+package terminate
 
 import (
 	"bytes"
@@ -12,36 +12,36 @@ import (
 	"mcpdoctor/scan/procfs"
 )
 
-// grip is a pidfd; -1 where the kernel has none to give.
-type grip struct {
+// osHandle is a pidfd, -1 where the kernel has none.
+type osHandle struct {
 	fd int
 }
 
 var (
-	errHidden  = errors.New("it is there, but /proc does not show it")
-	errForeign = errors.New("/proc is that of another PID namespace, in which the PID means another process")
+	errHidden         = errors.New("it is there, but /proc does not show it")
+	errOtherNamespace = errors.New("/proc is that of another PID namespace, in which the PID means another process")
 )
 
-func (h *Held) open() error { return h.openBy(unix.PidfdOpen) }
+func (h *process) open() error { return h.openWith(unix.PidfdOpen) }
 
-func (h *Held) openBy(pidfdOpen func(pid, flags int) (int, error)) error {
+func (h *process) openWith(pidfdOpen func(pid, flags int) (int, error)) error {
 	fd, err := pidfdOpen(h.id.PID, 0)
 	switch err {
 	case nil:
-	case unix.ESRCH, unix.ENOENT, unix.EINVAL: // ENOENT, before Linux 6.16 EINVAL: the number is one of a thread
+	case unix.ESRCH, unix.ENOENT, unix.EINVAL: // ENOENT, before Linux 6.16 EINVAL: the number of a thread
 		return ErrGone
-	case unix.ENOSYS, unix.EPERM: // before Linux 5.3; refused by a sandbox's filter
+	case unix.ENOSYS, unix.EPERM: // before Linux 5.3; denied by a sandbox
 		fd = -1
 	default:
 		return err
 	}
 	h.fd = fd
-	err = h.compare()
+	err = h.checkIdentity()
 	if err == nil {
-		err = h.confirm()
+		err = h.checkNamespace()
 	}
 	if err == nil {
-		err = h.untraced()
+		err = h.checkTracer()
 	}
 	if err != nil {
 		h.close()
@@ -49,9 +49,9 @@ func (h *Held) openBy(pidfdOpen func(pid, flags int) (int, error)) error {
 	return err
 }
 
-// compare tells whether the PID still belongs to the process that the ID names, and it lives. The
-// kernel writes /proc/PID/stat without waiting for anything that the process holds.
-func (h *Held) compare() error {
+// checkIdentity returns an error unless the PID belongs to the process that the ID names and that is
+// running. Reading /proc/PID/stat waits for nothing that the process holds.
+func (h *process) checkIdentity() error {
 	content, err := h.read(strconv.Itoa(h.id.PID) + "/stat")
 	if procfs.IsGone(err) {
 		if unix.Kill(h.id.PID, 0) != unix.ESRCH { // hidepid=2
@@ -66,22 +66,21 @@ func (h *Held) compare() error {
 	switch {
 	case err != nil:
 		return err
-	case st.Start != h.id.Start, st.State == 'X', st.State == 'Z' && st.Threads <= 1: // of one with more threads only the first has ended
+	case st.Start != h.id.Start, st.State == 'X', st.State == 'Z' && st.Threads <= 1: // with more threads only the first has exited
 		return ErrGone
 	}
 	return nil
 }
 
-// confirm tells whether the kernel and /proc mean the same process by the PID. They do not in a
-// container that was given the /proc of its host: what was compared is then another process than
-// what was opened.
-func (h *Held) confirm() error {
+// checkNamespace returns an error unless the PID means the same process to the kernel and to /proc. In a
+// container with the /proc of its host, the process that was compared is not the one that was opened.
+func (h *process) checkNamespace() error {
 	if h.fd < 0 {
 		switch self, err := os.Readlink("/proc/self"); {
 		case err != nil:
 			return err
 		case self != strconv.Itoa(os.Getpid()):
-			return errForeign
+			return errOtherNamespace
 		}
 		return nil
 	}
@@ -92,14 +91,14 @@ func (h *Held) confirm() error {
 	switch parsePidfd(content) {
 	case int64(h.id.PID):
 		return nil
-	case -1: // it has ended, and was waited for
+	case -1: // it has exited and was waited for
 		return ErrGone
 	}
-	return errForeign
+	return errOtherNamespace
 }
 
-// untraced tells that no debugger is attached: whoever looks at a process wants it to be there.
-func (h *Held) untraced() error {
+// checkTracer returns an error if a debugger is attached: its user still needs the process.
+func (h *process) checkTracer() error {
 	content, err := h.read(strconv.Itoa(h.id.PID) + "/status")
 	if procfs.IsGone(err) {
 		return ErrGone
@@ -118,8 +117,8 @@ func (h *Held) untraced() error {
 	return nil
 }
 
-// parsePidfd finds the PID in what /proc/self/fdinfo tells about a pidfd: that of the namespace that
-// /proc shows, 0 when it is not in there, -1 when the process has ended and was waited for.
+// parsePidfd returns the PID in the fdinfo of a pidfd, which is that in the namespace of /proc: 0 when the
+// process is not in it, -1 when it has exited and was waited for.
 func parsePidfd(fdinfo []byte) int64 {
 	for line := range bytes.Lines(fdinfo) {
 		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
@@ -131,12 +130,12 @@ func parsePidfd(fdinfo []byte) int64 {
 	return 0
 }
 
-func (h *Held) read(path string) ([]byte, error) {
+func (h *process) read(path string) ([]byte, error) {
 	r := procfs.Reader{Dir: unix.AT_FDCWD, Buf: make([]byte, 1<<10)}
 	return r.ReadFile("/proc/"+path, len(r.Buf), nil)
 }
 
-func (h *Held) signal(a act) error {
+func (h *process) signal(a action) error {
 	var s unix.Signal
 	switch a {
 	case toTerminate:
@@ -149,7 +148,7 @@ func (h *Held) signal(a act) error {
 	var err error
 	if h.fd >= 0 {
 		err = unix.PidfdSendSignal(h.fd, s, nil, 0)
-	} else if err = h.compare(); err == nil {
+	} else if err = h.checkIdentity(); err == nil {
 		err = unix.Kill(h.id.PID, s)
 	}
 	if err == unix.ESRCH {
@@ -158,10 +157,10 @@ func (h *Held) signal(a act) error {
 	return err
 }
 
-// ended asks the pidfd, which is readable once the process has ended (pidfd_open(2)).
-func (h *Held) ended() bool {
+// ended polls the pidfd, which becomes readable when the process exits (pidfd_open(2)).
+func (h *process) ended() bool {
 	if h.fd < 0 {
-		return errors.Is(h.compare(), ErrGone)
+		return errors.Is(h.checkIdentity(), ErrGone)
 	}
 	for {
 		fds := []unix.PollFd{{Fd: int32(h.fd), Events: unix.POLLIN}}
@@ -173,7 +172,7 @@ func (h *Held) ended() bool {
 	}
 }
 
-func (h *Held) close() {
+func (h *process) close() {
 	if h.fd >= 0 {
 		unix.Close(h.fd)
 		h.fd = -1

@@ -1,6 +1,6 @@
 //go:build unix
 
-package scan
+package lockfile
 
 import (
 	"errors"
@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// appendOwn opens or makes a file for writing at its end.
+// appendOwn opens or creates a file for appending.
 func appendOwn(path string) (*os.File, error) { return openOwn(path, unix.O_WRONLY|unix.O_APPEND) }
 
-// openOwn opens or makes the file at path. Who else can write in its directory can have put anything
-// there: nothing is opened but a regular file of this user.
+// openOwn opens or creates the file at path. Others may be able to write in its directory: only a regular
+// file of this user is opened.
 func openOwn(path string, mode int) (*os.File, error) {
-	// O_NONBLOCK is for what was put there between the look and the opening: a FIFO without a reader.
+	// O_NONBLOCK is for a FIFO that was put there after the check.
 	flags := mode | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	var st unix.Stat_t
 	err := unix.Lstat(path, &st)
 	if err == nil {
-		err = ours(&st)
+		err = check(&st)
 	}
 	var fd int
 	switch err {
@@ -35,7 +35,7 @@ func openOwn(path string, mode int) (*os.File, error) {
 		return nil, err
 	}
 	if err = unix.Fstat(fd, &st); err == nil {
-		err = ours(&st)
+		err = check(&st)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -44,9 +44,9 @@ func openOwn(path string, mode int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// ours says what is wrong with a file that is not a regular one of this user, known under one name
-// only: a second name would mean that it is another of the user's files, linked there.
-func ours(st *unix.Stat_t) error {
+// check returns an error unless the file is a regular one of this user with a single name: a second one
+// would make it another of the user's files, linked there.
+func check(st *unix.Stat_t) error {
 	kind := "something"
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

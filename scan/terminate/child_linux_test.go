@@ -1,4 +1,4 @@
-package scan
+package terminate
 
 import (
 	"bufio"
@@ -11,19 +11,32 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"mcpdoctor/scan"
 	"mcpdoctor/scan/procfs"
 )
 
-// The children that are to be ended, those beside them that are not, and those that do the ending
-// under other conditions than the test's own.
+// The tests signal real processes: this test binary, started again with a part to play. Some are to be
+// terminated, some stand beside those, some terminate others under conditions of their own.
+const childVar = "TERMINATE_TEST_CHILD"
 
-// playDoomed is the child's whole life.
-func playDoomed(part []string) error {
+func init() {
+	if part := os.Getenv(childVar); part != "" {
+		if err := play(strings.Fields(part)); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// play is the child's whole life.
+func play(part []string) error {
 	args, err := ints(part[1:])
 	if err != nil {
 		return err
@@ -32,6 +45,13 @@ func playDoomed(part []string) error {
 	case "server":
 		fmt.Println("ready", os.Getpid())
 		stay()
+	case "stay":
+		fmt.Println("ready")
+		stay()
+	case "headless": // its first thread ends, the others go on
+		fmt.Println("ready")
+		go stay()
+		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
 	case "deaf": // a server that does not end when it is asked to
 		signal.Ignore(unix.SIGTERM)
 		fmt.Println("ready", os.Getpid())
@@ -56,19 +76,8 @@ func playDoomed(part []string) error {
 		return witness()
 	case "adopting": // the subreaper of so many that lose their parent
 		return adopt(args[0])
-	case "locking": // holds a lock until it reads a line
-		l, err := lockAt(os.Getenv(lockVar))
-		if err != nil {
-			fmt.Println("ready refused:", err)
-			return nil
-		}
-		fmt.Println("ready locked")
-		bufio.NewReader(os.Stdin).ReadString('\n')
-		l.Close()
-		fmt.Println("released")
-		stay()
 	case "ending": // ends processes, in one stage, with and without pidfds
-		endAll(args, holds[0].hold, holds[1].hold)
+		endAll(args, openers[0].open, openers[1].open)
 	case "crowded": // the same with pidfds only, and room for four open files
 		first, err := os.Open("/dev/null")
 		if err != nil {
@@ -79,9 +88,9 @@ func playDoomed(part []string) error {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: room, Max: room}); err != nil {
 			return err
 		}
-		endAll(args, holds[0].hold)
+		endAll(args, openers[0].open)
 	case "blind": // signals one that it holds without a pidfd, when it can read nothing any more
-		h, err := holds[1].hold(ID{args[0], int64(args[1])})
+		h, err := openers[1].open(scan.ID{PID: args[0], Start: int64(args[1])})
 		if err != nil {
 			return err
 		}
@@ -107,7 +116,7 @@ func playDoomed(part []string) error {
 			fmt.Println("taken")
 			return nil
 		}
-		endAll(args, holds[0].hold, holds[1].hold)
+		endAll(args, openers[0].open, openers[1].open)
 		if h, err := unix.PidfdOpen(other.Process.Pid, 0); err != nil || !lives(h) {
 			return fmt.Errorf("the other process was ended (%v)", err)
 		}
@@ -115,6 +124,20 @@ func playDoomed(part []string) error {
 		return fmt.Errorf("no such part: %q", part)
 	}
 	return nil
+}
+
+// stay waits to be terminated by a signal.
+func stay() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// command is this binary in another part.
+func command(part string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), childVar+"="+part)
+	return cmd
 }
 
 // ints reads the words that are numbers.
@@ -169,14 +192,14 @@ func adopt(n int) error {
 }
 
 // endAll ends the processes, of which it gets the PID and the start of each, and writes what became of
-// them, for each way to hold them. Each is a stage of its own.
-func endAll(args []int, ways ...func(ID) (Handle, error)) {
+// them, for each way to open them. Each is a stage of its own.
+func endAll(args []int, ways ...func(scan.ID) (Handle, error)) {
 	var g Group
 	for i := 0; i+1 < len(args); i += 2 {
-		g.Stages = append(g.Stages, []ID{{args[i], int64(args[i+1])}})
+		g.Stages = append(g.Stages, []scan.ID{{PID: args[i], Start: int64(args[i+1])}})
 	}
-	for _, hold := range ways {
-		for _, f := range End(context.Background(), hold, []Group{g}, 0)[0] {
+	for _, open := range ways {
+		for _, f := range Terminate(context.Background(), open, []Group{g}, 0)[0] {
 			fmt.Println(f.ID.PID, f.Outcome, f.Err)
 		}
 	}
@@ -187,48 +210,42 @@ func nextPID(pid int) error {
 	return os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0)
 }
 
-// lives tells that the process of a pidfd has not ended.
+// lives reports whether the process of a pidfd is running.
 func lives(pidfd int) bool {
 	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
 	return n == 0 && err == nil
 }
 
-// The ways to hold a process: as it should be, and as on a kernel or in a sandbox without pidfds.
-var holds = []struct {
+// The ways to open a process: as it should be, and as on a kernel or in a sandbox without pidfds.
+var openers = []struct {
 	name string
-	hold func(ID) (Handle, error)
+	open func(scan.ID) (Handle, error)
 }{
-	{"pidfd", func(id ID) (Handle, error) {
-		h, err := Hold(id)
-		if err != nil {
+	{"pidfd", Open},
+	{"no pidfd", func(id scan.ID) (Handle, error) {
+		if err := checkID(id); err != nil {
 			return nil, err
 		}
-		return h, nil
-	}},
-	{"no pidfd", func(id ID) (Handle, error) {
-		if err := id.nameable(); err != nil {
-			return nil, err
-		}
-		h := &Held{id: id}
-		if err := h.openBy(func(int, int) (int, error) { return -1, unix.ENOSYS }); err != nil {
+		h := &process{id: id}
+		if err := h.openWith(func(int, int) (int, error) { return -1, unix.ENOSYS }); err != nil {
 			return nil, err
 		}
 		return h, nil
 	}},
 }
 
-// eachHold runs a test in both ways.
-func eachHold(t *testing.T, test func(t *testing.T, hold func(ID) (Handle, error))) {
-	for _, how := range holds {
-		t.Run(how.name, func(t *testing.T) { test(t, how.hold) })
+// eachOpener runs a test in both ways.
+func eachOpener(t *testing.T, test func(t *testing.T, open func(scan.ID) (Handle, error))) {
+	for _, how := range openers {
+		t.Run(how.name, func(t *testing.T) { test(t, how.open) })
 	}
 }
 
 // idOf names a process that is there.
-func idOf(t testing.TB, pid int) ID {
+func idOf(t testing.TB, pid int) scan.ID {
 	t.Helper()
-	return ID{pid, statOf(t, pid).Start}
+	return scan.ID{PID: pid, Start: statOf(t, pid).Start}
 }
 
 func statOf(t testing.TB, pid int) procfs.Stat {
@@ -261,7 +278,7 @@ func untilState(t testing.TB, pid int, state byte) {
 }
 
 // wantThere checks that a process is still there and no zombie.
-func wantThere(t testing.TB, ids ...ID) {
+func wantThere(t testing.TB, ids ...scan.ID) {
 	t.Helper()
 	for _, id := range ids {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(id.PID) + "/stat")
@@ -283,9 +300,8 @@ type troupe struct {
 }
 
 const (
-	markVar = "SCAN_TEST_MARK"
-	selfVar = "SCAN_TEST_SELF" // this binary, for a shell
-	lockVar = "SCAN_TEST_LOCK" // the file that a child is to lock
+	markVar = "TERMINATE_TEST_MARK"
+	selfVar = "TERMINATE_TEST_SELF" // this binary, for a shell
 )
 
 func newTroupe(t *testing.T) troupe {
@@ -313,26 +329,42 @@ func (tr troupe) end() {
 	}
 }
 
-// start starts a child of the troupe. Its standard input is a pipe, which w writes to.
+// start starts a child of the troupe and waits until it is ready. Its standard input is a pipe, which in
+// writes to.
 func (tr troupe) start(part string, setup func(*exec.Cmd)) actor {
 	tr.t.Helper()
-	a := actor{t: tr.t}
-	a.child = startChild(tr.t, part, func(cmd *exec.Cmd) {
-		theirs, ours, err := os.Pipe()
-		if err != nil {
-			tr.t.Fatal(err)
-		}
-		tr.t.Cleanup(func() { theirs.Close(); ours.Close() })
-		self, err := os.Executable()
-		if err != nil {
-			tr.t.Fatal(err)
-		}
-		cmd.Stdin, a.in, a.cmd = theirs, ours, cmd
-		cmd.Env = append(cmd.Env, tr.mark, selfVar+"="+self)
-		if setup != nil {
-			setup(cmd)
-		}
+	cmd := command(part)
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.t.Cleanup(func() { theirs.Close(); ours.Close() })
+	self, err := os.Executable()
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	cmd.Stdin = theirs
+	cmd.Env = append(cmd.Env, tr.mark, selfVar+"="+self)
+	if setup != nil {
+		setup(cmd)
+	}
+	if err := cmd.Start(); err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
 	})
+	a := actor{t: tr.t, pid: cmd.Process.Pid, out: bufio.NewScanner(out), cmd: cmd, in: ours}
+	words := strings.Fields(a.line())
+	if len(words) == 0 || words[0] != "ready" {
+		tr.t.Fatalf("the child %q is not ready: %q", part, words)
+	}
+	a.said = words[1:]
 	return a
 }
 
@@ -343,20 +375,35 @@ func behindShell(cmd *exec.Cmd) {
 
 // An actor is a child of a troupe.
 type actor struct {
-	t *testing.T
-	*child
-	cmd *exec.Cmd
-	in  *os.File
+	t    *testing.T
+	pid  int
+	said []string       // the words after "ready"
+	out  *bufio.Scanner // what it says next
+	cmd  *exec.Cmd
+	in   *os.File
 }
 
-// id names what startChild started; ids also those that it told of when it was ready, and not itself.
-func (a actor) id() ID { a.t.Helper(); return idOf(a.t, a.pid) }
-
-func (a actor) ids() []ID {
+// line waits for the child's next line.
+func (a actor) line() string {
 	a.t.Helper()
-	var out []ID
-	for i := range a.said {
-		if pid := a.number(i); pid != a.pid {
+	if !a.out.Scan() {
+		a.t.Fatalf("pid %d said nothing: %v", a.pid, a.out.Err())
+	}
+	return a.out.Text()
+}
+
+// id names the process that was started, ids those it listed when it was ready, without itself.
+func (a actor) id() scan.ID { a.t.Helper(); return idOf(a.t, a.pid) }
+
+func (a actor) ids() []scan.ID {
+	a.t.Helper()
+	var out []scan.ID
+	for _, word := range a.said {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		if pid != a.pid {
 			out = append(out, idOf(a.t, pid))
 		}
 	}
@@ -369,5 +416,24 @@ func (a actor) wantUntouched() {
 	fmt.Fprintln(a.in)
 	if said := a.line(); said != "signals:" {
 		a.t.Errorf("the witness %d got %s", a.pid, said)
+	}
+}
+
+// kill kills a process that a test started.
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && err != unix.ESRCH {
+		t.Fatal(err)
+	}
+}
+
+// nobody is another user.
+var nobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+
+// needRoot skips, loudly, where a test cannot become another user or enter a namespace.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT TESTED: only root can become another user or enter a namespace, so nothing was tried there")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package scan
+package lockfile
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPath is in the one directory that is there and writable for every user, also for one who is
-// not logged in (/run/user/UID is not there then) or has no home. Others can write in it too, so that
-// openLock looks before it touches. Root has a directory of its own, in which nobody can be in the way.
-func lockPath() (string, error) {
+// defaultPath is in /tmp, which every user can write to, even one who is not logged in (and has no
+// /run/user/UID) or has no home. Others can write there too, which is why openOwn checks what it opens.
+// Root uses a directory of its own.
+func defaultPath() (string, error) {
 	if os.Geteuid() == 0 {
 		for _, dir := range []string{"/run", "/var/run"} {
 			var st unix.Stat_t
@@ -25,12 +25,12 @@ func lockPath() (string, error) {
 	return "/tmp/mcpdoctor-" + strconv.Itoa(os.Geteuid()) + ".lock", nil
 }
 
-// openLock opens the file at path, makes it if there is none, and locks it if it is free.
-func openLock(path string) (f *os.File, free bool, err error) {
+// openLocked opens or creates the file at path and locks it if it is free.
+func openLocked(path string) (f *os.File, free bool, err error) {
 	const tries = 10
 	for range tries {
 		f, err = openOwn(path, unix.O_RDWR)
-		if err == unix.ENOENT || err == unix.EEXIST { // it went or came meanwhile
+		if err == unix.ENOENT || err == unix.EEXIST { // it was removed or created meanwhile
 			continue
 		}
 		if err != nil {
@@ -40,7 +40,7 @@ func openLock(path string) (f *os.File, free bool, err error) {
 		if err == unix.EWOULDBLOCK {
 			return f, false, nil
 		}
-		if err == nil && at(path, f) {
+		if err == nil && hasName(path, f) {
 			return f, true, nil
 		}
 		f.Close()
@@ -52,9 +52,9 @@ func openLock(path string) (f *os.File, free bool, err error) {
 	return nil, false, err
 }
 
-// at tells that the open file is still the one that has the name: a cleaner of /tmp may have removed
-// it, and another process may have locked a new one.
-func at(path string, f *os.File) bool {
+// hasName reports whether path still names the open file: a cleaner of /tmp may have removed it, and
+// another process may have locked a new one.
+func hasName(path string, f *os.File) bool {
 	named, err := os.Lstat(path)
 	if err != nil {
 		return false

@@ -1,4 +1,4 @@
-package scan
+package terminate
 
 import (
 	"bufio"
@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan"
 )
 
-// mustHold holds a process that is there.
-func mustHold(t *testing.T, hold func(ID) (Handle, error), id ID) Handle {
+// mustOpen opens a process that is there.
+func mustOpen(t *testing.T, open func(scan.ID) (Handle, error), id scan.ID) Handle {
 	t.Helper()
-	h, err := hold(id)
+	h, err := open(id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,15 +31,15 @@ func mustHold(t *testing.T, hold func(ID) (Handle, error), id ID) Handle {
 	return h
 }
 
-// wantNoHold checks that a process cannot be held, and why.
-func wantNoHold(t *testing.T, hold func(ID) (Handle, error), id ID, want error) {
+// wantNoOpen checks that a process cannot be opened, and why.
+func wantNoOpen(t *testing.T, open func(scan.ID) (Handle, error), id scan.ID, want error) {
 	t.Helper()
-	h, err := hold(id)
+	h, err := open(id)
 	if err == nil {
 		h.Close()
 	}
 	if !errors.Is(err, want) {
-		t.Errorf("holding %v: %v, want %v", id, err, want)
+		t.Errorf("opening %v: %v, want %v", id, err, want)
 	}
 }
 
@@ -54,17 +56,17 @@ func wantGone(t *testing.T, h Handle) {
 	}
 }
 
-// untilEnded waits for the end of a held process.
+// untilEnded waits for the end of an open process.
 func untilEnded(h Handle) {
 	for !h.Ended() {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func TestHoldLiving(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+func TestOpenLiving(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("server", nil)
-		h := mustHold(t, hold, a.id())
+		h := mustOpen(t, open, a.id())
 		if h.Ended() {
 			t.Error("it lives")
 		}
@@ -82,9 +84,9 @@ func TestHoldLiving(t *testing.T) {
 	})
 }
 
-func TestHoldKill(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
-		h := mustHold(t, hold, newTroupe(t).start("deaf", nil).id())
+func TestOpenKill(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
+		h := mustOpen(t, open, newTroupe(t).start("deaf", nil).id())
 		if err := h.Kill(); err != nil {
 			t.Error(err)
 		}
@@ -92,24 +94,24 @@ func TestHoldKill(t *testing.T) {
 	})
 }
 
-func TestHoldZombie(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+func TestOpenZombie(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("server", nil)
 		id := a.id()
 		kill(t, a.pid)
 		untilZombie(t, a.pid)
-		wantNoHold(t, hold, id, ErrGone)
+		wantNoOpen(t, open, id, ErrGone)
 		a.cmd.Wait()
-		wantNoHold(t, hold, id, ErrGone)
+		wantNoOpen(t, open, id, ErrGone)
 	})
 }
 
 // A process of which only the first thread has ended looks like a zombie and is none.
-func TestHoldHeadless(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
-		a := newTroupe(t).start("client pipe headless", nil)
+func TestOpenHeadless(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
+		a := newTroupe(t).start("headless", nil)
 		untilState(t, a.pid, 'Z')
-		h := mustHold(t, hold, a.id())
+		h := mustOpen(t, open, a.id())
 		if h.Ended() {
 			t.Error("its other threads live")
 		}
@@ -121,27 +123,27 @@ func TestHoldHeadless(t *testing.T) {
 	})
 }
 
-// TestHoldLaw3OtherStart guards law 3: a PID with another start is another process.
-func TestHoldLaw3OtherStart(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+// TestOpenLaw3OtherStart guards law 3: a PID with another start is another process.
+func TestOpenLaw3OtherStart(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("witness", nil)
 		for _, d := range []int64{-1, 1} {
-			wantNoHold(t, hold, ID{a.pid, a.id().Start + d}, ErrGone)
+			wantNoOpen(t, open, scan.ID{PID: a.pid, Start: a.id().Start + d}, ErrGone)
 		}
 		a.wantUntouched()
 	})
 }
 
-// TestHoldLaw3Reused guards law 3 with a PID that the kernel really gave to another process.
-func TestHoldLaw3Reused(t *testing.T) {
+// TestOpenLaw3Reused guards law 3 with a PID that the kernel really gave to another process.
+func TestOpenLaw3Reused(t *testing.T) {
 	needRoot(t)
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		const tries = 50 // others may take the PID
 		for range tries {
 			tr := newTroupe(t)
 			first := tr.start("server", nil)
 			old := first.id()
-			h := mustHold(t, hold, old)
+			h := mustOpen(t, open, old)
 			kill(t, first.pid)
 			first.cmd.Wait()
 
@@ -153,10 +155,10 @@ func TestHoldLaw3Reused(t *testing.T) {
 			if second.pid != old.PID || second.id() == old {
 				continue
 			}
-			wantNoHold(t, hold, old, ErrGone)
+			wantNoOpen(t, open, old, ErrGone)
 			wantGone(t, h)
 			second.wantUntouched()
-			if mustHold(t, hold, second.id()).Ended() {
+			if mustOpen(t, open, second.id()).Ended() {
 				t.Error("the second process lives")
 			}
 			return
@@ -165,22 +167,22 @@ func TestHoldLaw3Reused(t *testing.T) {
 	})
 }
 
-// TestHoldLaw2Unnamed guards law 2: who has no start time is nobody, and the first process and
+// TestOpenLaw2Unnamed guards law 2: who has no start time is nobody, and the first process and
 // mcpdoctor are never held.
-func TestHoldLaw2Unnamed(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+func TestOpenLaw2Unnamed(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("witness", nil)
-		wantNoHold(t, hold, ID{PID: a.pid}, ErrUnnamed)
+		wantNoOpen(t, open, scan.ID{PID: a.pid}, ErrNoStart)
 		a.wantUntouched()
 		for _, pid := range []int{1, 0, -1, -a.pid, os.Getpid()} {
-			wantNoHold(t, hold, ID{pid, 1}, errSpared)
+			wantNoOpen(t, open, scan.ID{PID: pid, Start: 1}, errProtected)
 		}
-		wantNoHold(t, hold, idOf(t, os.Getpid()), errSpared)
+		wantNoOpen(t, open, idOf(t, os.Getpid()), errProtected)
 	})
 }
 
 // The number of a thread is not that of a process, though /proc answers to it.
-func TestHoldThread(t *testing.T) {
+func TestOpenThread(t *testing.T) {
 	a := newTroupe(t).start("server", nil)
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", a.pid))
 	if err != nil || len(tasks) < 2 {
@@ -188,28 +190,28 @@ func TestHoldThread(t *testing.T) {
 	}
 	for _, task := range tasks {
 		if tid, _ := strconv.Atoi(filepath.Base(task)); tid != a.pid {
-			wantNoHold(t, holds[0].hold, idOf(t, tid), ErrGone)
+			wantNoOpen(t, openers[0].open, idOf(t, tid), ErrGone)
 		}
 	}
 	wantThere(t, a.id())
 }
 
-func TestHoldNobodyHasThePID(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
-		wantNoHold(t, hold, ID{1 << 30, 1}, ErrGone)
+func TestOpenUnusedPID(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
+		wantNoOpen(t, open, scan.ID{PID: 1 << 30, Start: 1}, ErrGone)
 	})
 }
 
 // What pidfd_open(2) answers decides how the process is held, or that it is not.
-func TestHoldPidfdErrors(t *testing.T) {
+func TestOpenPidfdErrors(t *testing.T) {
 	a := newTroupe(t).start("witness", nil)
 	for answer, want := range map[error]error{
 		unix.ENOSYS: nil, unix.EPERM: nil,
 		unix.ESRCH: ErrGone, unix.ENOENT: ErrGone, unix.EINVAL: ErrGone,
 		unix.EMFILE: unix.EMFILE, unix.ENFILE: unix.ENFILE, unix.ENOMEM: unix.ENOMEM,
 	} {
-		h := &Held{id: a.id()}
-		err := h.openBy(func(int, int) (int, error) { return -1, answer })
+		h := &process{id: a.id()}
+		err := h.openWith(func(int, int) (int, error) { return -1, answer })
 		if !errors.Is(err, want) || (err == nil) != (want == nil) {
 			t.Errorf("%v: %v, want %v", answer, err, want)
 		}
@@ -217,10 +219,10 @@ func TestHoldPidfdErrors(t *testing.T) {
 	a.wantUntouched()
 }
 
-func TestHoldClosed(t *testing.T) {
-	eachHold(t, func(t *testing.T, hold func(ID) (Handle, error)) {
+func TestOpenClosed(t *testing.T) {
+	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("witness", nil)
-		h := mustHold(t, hold, a.id())
+		h := mustOpen(t, open, a.id())
 		h.Close()
 		for _, act := range []func() error{h.Terminate, h.Continue, h.Kill} {
 			if err := act(); !errors.Is(err, os.ErrClosed) {
@@ -231,11 +233,11 @@ func TestHoldClosed(t *testing.T) {
 	})
 }
 
-// TestHoldGivesDescriptorsBack: whatever came of it, nothing stays open.
-func TestHoldGivesDescriptorsBack(t *testing.T) {
+// TestOpenGivesDescriptorsBack: whatever came of it, nothing stays open.
+func TestOpenGivesDescriptorsBack(t *testing.T) {
 	tr := newTroupe(t)
 	living, ended, zombie := tr.start("witness", nil), tr.start("server", nil), tr.start("server", nil)
-	ids := []ID{living.id(), {living.pid, 1}, {PID: living.pid}, {1 << 30, 1}, ended.id(), zombie.id()}
+	ids := []scan.ID{living.id(), {PID: living.pid, Start: 1}, {PID: living.pid}, {PID: 1 << 30, Start: 1}, ended.id(), zombie.id()}
 	kill(t, ended.pid)
 	ended.cmd.Wait()
 	kill(t, zombie.pid)
@@ -244,7 +246,7 @@ func TestHoldGivesDescriptorsBack(t *testing.T) {
 	before := openPidfds(t)
 	for range 50 {
 		for _, id := range ids {
-			if h, err := Hold(id); err == nil {
+			if h, err := Open(id); err == nil {
 				h.Ended()
 				h.Close()
 				h.Close()
@@ -254,9 +256,9 @@ func TestHoldGivesDescriptorsBack(t *testing.T) {
 	if after := openPidfds(t); after != before {
 		t.Errorf("%d pidfds, and %d before", after, before)
 	}
-	End(t.Context(), holds[0].hold, []Group{{Stages: [][]ID{ids}}}, 0) // refused, since one is unnamed
+	Terminate(t.Context(), openers[0].open, []Group{{Stages: [][]scan.ID{ids}}}, 0) // refused, since one is unnamed
 	if after := openPidfds(t); after != before {
-		t.Errorf("after End: %d pidfds, and %d before", after, before)
+		t.Errorf("after Terminate: %d pidfds, and %d before", after, before)
 	}
 	living.wantUntouched()
 }
@@ -278,7 +280,7 @@ func openPidfds(t *testing.T) (n int) {
 
 // endedBy runs a part that ends the processes, each a stage, and returns what it said of each, first
 // with pidfds, then without.
-func endedBy(t *testing.T, part string, attr *syscall.SysProcAttr, ids ...ID) []string {
+func endedBy(t *testing.T, part string, attr *syscall.SysProcAttr, ids ...scan.ID) []string {
 	t.Helper()
 	for _, id := range ids {
 		part += fmt.Sprintf(" %d %d", id.PID, id.Start)
@@ -307,19 +309,19 @@ func wantSaid(t *testing.T, got []string, want ...string) {
 	}
 }
 
-// TestEndLaw2OtherUser guards law 2: the system itself refuses.
-func TestEndLaw2OtherUser(t *testing.T) {
+// TestTerminateLaw2OtherUser guards law 2: the system itself refuses.
+func TestTerminateLaw2OtherUser(t *testing.T) {
 	needRoot(t)
 	a := newTroupe(t).start("witness", nil)
 	wantSaid(t, endedBy(t, "ending", nobody, a.id()), fmt.Sprint(a.pid, " refused operation not permitted"))
 	a.wantUntouched()
 }
 
-// TestEndCrowded: when there are not enough descriptors for a whole group, none of it is touched.
-func TestEndCrowded(t *testing.T) {
+// TestTerminateCrowded: when there are not enough descriptors for a whole group, none of it is touched.
+func TestTerminateCrowded(t *testing.T) {
 	tr := newTroupe(t)
 	var all []actor
-	var ids []ID
+	var ids []scan.ID
 	for range 6 {
 		a := tr.start("witness", nil)
 		all, ids = append(all, a), append(ids, a.id())
@@ -335,9 +337,9 @@ func TestEndCrowded(t *testing.T) {
 	}
 }
 
-// TestHoldLaw3Blind guards law 3 where there are no pidfds: when the identity cannot be compared before
+// TestOpenLaw3Blind guards law 3 where there are no pidfds: when the identity cannot be compared before
 // a signal, none is sent.
-func TestHoldLaw3Blind(t *testing.T) {
+func TestOpenLaw3Blind(t *testing.T) {
 	a := newTroupe(t).start("witness", nil)
 	const none = "too many open files"
 	if said := endedBy(t, "blind", nil, a.id()); !slices.Equal(said, []string{strings.Join([]string{"false", none, none, none}, " ")}) {
@@ -346,9 +348,9 @@ func TestHoldLaw3Blind(t *testing.T) {
 	a.wantUntouched()
 }
 
-// TestEndLaw3OtherNamespace guards law 3 where /proc is not that of the own PID namespace: the number
+// TestTerminateLaw3OtherNamespace guards law 3 where /proc is not that of the own PID namespace: the number
 // means one process to it, and another to the kernel.
-func TestEndLaw3OtherNamespace(t *testing.T) {
+func TestTerminateLaw3OtherNamespace(t *testing.T) {
 	needRoot(t)
 	a := newTroupe(t).start("witness", nil)
 	said := []string{"taken"}
@@ -359,7 +361,7 @@ func TestEndLaw3OtherNamespace(t *testing.T) {
 		}
 		said = endedBy(t, "inside", &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}, a.id())
 	}
-	wantSaid(t, said, fmt.Sprint(a.pid, " refused ", errForeign))
+	wantSaid(t, said, fmt.Sprint(a.pid, " refused ", errOtherNamespace))
 	a.wantUntouched()
 }
 
@@ -377,20 +379,20 @@ func TestParsePidfd(t *testing.T) {
 	}
 }
 
-// Who is debugged is not held: somebody looks at it.
-func TestHoldTraced(t *testing.T) {
+// A process that is being debugged is not opened.
+func TestOpenTraced(t *testing.T) {
 	runtime.LockOSThread() // a tracer is a thread
 	defer runtime.UnlockOSThread()
-	child := startChild(t, "stay", nil)
-	id := takeTable(t).find(child.pid).ID()
+	child := newTroupe(t).start("stay", nil)
+	id := child.id()
 	if err := unix.PtraceAttach(child.pid); err != nil {
-		t.Skipf("NOT TRIED: who is debugged is not held: nobody may debug here (%v)", err)
+		t.Skipf("NOT TRIED: opening a process that is being debugged: debugging is not allowed here (%v)", err)
 	}
 	if _, err := unix.Wait4(child.pid, nil, unix.WALL, nil); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := Hold(id); err == nil || !strings.Contains(err.Error(), "debugs") {
-		t.Errorf("Hold says %v", err)
+	if h, err := Open(id); err == nil || !strings.Contains(err.Error(), "debugs") {
+		t.Errorf("Open says %v", err)
 		if err == nil {
 			h.Close()
 		}
@@ -398,7 +400,7 @@ func TestHoldTraced(t *testing.T) {
 	if err := unix.PtraceDetach(child.pid); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Hold(id)
+	h, err := Open(id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package scan
+package terminate
 
 import (
 	"errors"
@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// grip is a handle, which keeps the PID from being given to another while it is open.
-type grip struct {
+// osHandle is a handle, which keeps the PID from being reused while it is open.
+type osHandle struct {
 	handle windows.Handle
 }
 
-func (h *Held) open() error {
+func (h *process) open() error {
 	const rights = windows.PROCESS_TERMINATE | windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
 	handle, err := windows.OpenProcess(rights, false, uint32(h.id.PID))
-	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // nobody has the PID
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // the PID is unused
 		return ErrGone
 	}
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *Held) open() error {
 		h.close()
 		return err
 	}
-	// Milliseconds since 1970, as Take has it.
+	// Milliseconds since 1970, like [scan.Process.Start].
 	if created.Nanoseconds()/int64(time.Millisecond) != h.id.Start || h.ended() {
 		h.close()
 		return ErrGone
@@ -35,23 +35,23 @@ func (h *Held) open() error {
 	return nil
 }
 
-func (h *Held) signal(a act) error {
+func (h *process) signal(a action) error {
 	if a == toContinue {
 		return nil
 	}
 	err := windows.TerminateProcess(h.handle, 1)
-	if err != nil && h.ended() { // one that is ending already refuses
+	if err != nil && h.ended() { // one that is exiting refuses
 		return ErrGone
 	}
 	return err
 }
 
-func (h *Held) ended() bool {
+func (h *process) ended() bool {
 	event, err := windows.WaitForSingleObject(h.handle, 0)
 	return err == nil && event == windows.WAIT_OBJECT_0
 }
 
-func (h *Held) close() {
+func (h *process) close() {
 	if h.handle != 0 {
 		windows.CloseHandle(h.handle) //nolint:errcheck // nothing can be done about it
 		h.handle = 0
