@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"mcpdoctor/scan/terminate"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func checkedServer(words string) *rules.Check {
 	left := func(of scan.Process, ppid int) facts.Leftover {
 		adopted := of.PPID != ppid
 		of.PPID = ppid
-		return facts.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: scan.Ended}
+		return facts.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: terminate.Ended}
 	}
 	c := rules.JudgeStdio(&facts.Stdio{
 		Command: []string{"npx", "-y", "some-mcp@1.2.3", "--token", "hunter2", words}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: tree,

@@ -14,7 +14,7 @@ import (
 func TestImports(t *testing.T) {
 	allowed := func(path string) bool {
 		return !strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, "mcpdoctor/") ||
-			path == "mcpdoctor/scan" || path == "mcpdoctor/scan/config" || path == "mcpdoctor/rules" || path == "github.com/charmbracelet/lipgloss" ||
+			path == "mcpdoctor/scan" || path == "mcpdoctor/scan/terminate" || path == "mcpdoctor/scan/config" || path == "mcpdoctor/rules" || path == "github.com/charmbracelet/lipgloss" ||
 			path == "github.com/muesli/termenv"
 	}
 	forbidden := map[string]bool{"os": true, "runtime": true, "log": true, "os/exec": true, "net": true, "syscall": true}

@@ -8,18 +8,18 @@ import (
 	"strings"
 
 	"mcpdoctor/rules"
-	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // The outcomes of a process or an instance, beside those that package rules has.
 const (
-	gone      = rules.Outcome(scan.Gone)
-	ended     = rules.Outcome(scan.Ended)
-	killed    = rules.Outcome(scan.Killed)
-	refused   = rules.Outcome(scan.Refused)
-	survived  = rules.Outcome(scan.Survived)
-	unasked   = rules.Outcome(scan.Unasked)
-	unsettled = rules.Outcome(scan.Unsettled)
+	gone      = rules.Outcome(terminate.Gone)
+	ended     = rules.Outcome(terminate.Ended)
+	killed    = rules.Outcome(terminate.Killed)
+	refused   = rules.Outcome(terminate.Refused)
+	survived  = rules.Outcome(terminate.Survived)
+	unasked   = rules.Outcome(terminate.Unasked)
+	unsettled = rules.Outcome(terminate.Unsettled)
 )
 
 // hasEnded tells that nothing is left of a process or an instance.

@@ -17,6 +17,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // atNight is when the tables of these tests were taken.
@@ -140,16 +141,16 @@ func confirmed(first *rules.Plan, b tableBuilder, c rules.Consent) *rules.Plan {
 }
 
 // told returns a plan that was carried out, with what fate says of each instance and process.
-func told(p *rules.Plan, fate func(instance, process int) scan.Outcome) *rules.Plan {
-	var all [][]scan.Fate
+func told(p *rules.Plan, fate func(instance, process int) terminate.Outcome) *rules.Plan {
+	var all [][]terminate.Result
 	for _, d := range p.Instances {
 		if d.Outcome != rules.Planned {
 			continue
 		}
-		var fates []scan.Fate
+		var fates []terminate.Result
 		for range d.Processes {
-			f := scan.Fate{Outcome: fate(len(all), len(fates))}
-			if f.Outcome == scan.Refused {
+			f := terminate.Result{Outcome: fate(len(all), len(fates))}
+			if f.Outcome == terminate.Refused {
 				f.Err = errors.New("operation not permitted")
 			}
 			fates = append(fates, f)
@@ -159,7 +160,7 @@ func told(p *rules.Plan, fate func(instance, process int) scan.Outcome) *rules.P
 	return p.Told(all)
 }
 
-func allEnd(int, int) scan.Outcome { return scan.Ended }
+func allEnd(int, int) terminate.Outcome { return terminate.Ended }
 
 // eventful is a reap in which everything happened that can.
 func eventful() *rules.Plan {
@@ -169,11 +170,11 @@ func eventful() *rules.Plan {
 	second.at(101).Stdin = second.at(100).Stdin
 	second.add(90, 1, 3*time.Hour, 300<<20, "claude").TTY = "pts/3"
 	second.s.Processes = slices.DeleteFunc(second.s.Processes, func(p scan.Process) bool { return p.PID/10 == 11 }) // it has ended
-	fates := [][]scan.Outcome{
-		{scan.Ended, scan.Ended}, {scan.Killed, scan.Ended}, {scan.Killed, scan.Killed}, {scan.Refused, scan.Refused},
-		{scan.Ended, scan.Survived}, {scan.Unsettled, scan.Unasked}, {scan.Gone, scan.Gone},
+	fates := [][]terminate.Outcome{
+		{terminate.Ended, terminate.Ended}, {terminate.Killed, terminate.Ended}, {terminate.Killed, terminate.Killed}, {terminate.Refused, terminate.Refused},
+		{terminate.Ended, terminate.Survived}, {terminate.Unsettled, terminate.Unasked}, {terminate.Gone, terminate.Gone},
 	}
-	p := told(confirmed(planned(several(), hour), second, hour), func(i, process int) scan.Outcome { return fates[i][process] })
+	p := told(confirmed(planned(several(), hour), second, hour), func(i, process int) terminate.Outcome { return fates[i][process] })
 	p.Problems = append(p.Problems, "the processes of 2 containers could not be seen")
 	return p
 }
@@ -256,7 +257,7 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
 	for _, r := range rules.Rules() {
 		all = append(all, r.ID)
 	}
-	outcomes := []scan.Outcome{scan.Ended, scan.Ended, scan.Killed, scan.Gone, scan.Refused, scan.Survived, scan.Unasked, scan.Unsettled}
+	outcomes := []terminate.Outcome{terminate.Ended, terminate.Ended, terminate.Killed, terminate.Gone, terminate.Refused, terminate.Survived, terminate.Unasked, terminate.Unsettled}
 	for name, s := range tables {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(len(s.Processes)), 4))
@@ -265,7 +266,7 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
 				p := rules.NewPlan(seen, rules.Judge(seen, rules.Options{}), c)
 				f(t, p)
 				f(t, told(p, allEnd))
-				f(t, told(p, func(int, int) scan.Outcome { return outcomes[r.IntN(len(outcomes))] }))
+				f(t, told(p, func(int, int) terminate.Outcome { return outcomes[r.IntN(len(outcomes))] }))
 			}
 		})
 	}
@@ -447,8 +448,8 @@ func TestHostileReap(t *testing.T) {
 			if len(p.Instances) == 0 {
 				t.Fatal("there are no instances, so that nothing is tested")
 			}
-			p = told(p, func(i, process int) scan.Outcome {
-				return []scan.Outcome{scan.Ended, scan.Killed, scan.Refused}[(i+process)%3]
+			p = told(p, func(i, process int) terminate.Outcome {
+				return []terminate.Outcome{terminate.Ended, terminate.Killed, terminate.Refused}[(i+process)%3]
 			})
 			foul := *p
 			foul.Instances = slices.Clone(p.Instances)

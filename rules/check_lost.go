@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"mcpdoctor/scan/terminate"
 
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/facts"
@@ -81,7 +82,7 @@ func (t *trialTree) lostEnd(r *CheckRow) (b blame) {
 			b.helper = true
 		}
 	}
-	if l != nil && l.Outcome == scan.Killed {
+	if l != nil && l.Outcome == terminate.Killed {
 		r.Because = append(r.Because, t.says(main)+" was sent SIGTERM then, and had to be killed")
 		b.signal = true
 	}
@@ -111,7 +112,7 @@ func (t *trialTree) lostSignal(r *CheckRow) (b blame) {
 		}
 		up := t.before[p.PPID]
 		alone := up == nil || t.left[up.ID()] == nil // what was above it has ended
-		deaf := l.Outcome == scan.Killed
+		deaf := l.Outcome == terminate.Killed
 		switch {
 		case p == t.top:
 			r.Because = append(r.Because, t.says(p)+" got SIGTERM and did not end"+working(l))

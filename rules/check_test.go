@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"mcpdoctor/scan/terminate"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func npx() []scan.Process {
 	}
 }
 
-func stayed(p scan.Process, ppid int, outcome scan.Outcome) facts.Leftover {
+func stayed(p scan.Process, ppid int, outcome terminate.Outcome) facts.Leftover {
 	adopted := p.PPID != ppid
 	p.PPID = ppid
 	p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
@@ -55,12 +56,12 @@ func TestJudgeStdio(t *testing.T) {
 	helped := []scan.Process{proc(20, 10, "node server.mjs"), proc(21, 20, "/usr/lib/chromium/chromium --headless")}
 	adopted := []scan.Process{helped[0], proc(21, 10, "/usr/lib/chromium/chromium --headless")}
 	unknown := []scan.Process{proc(20, 10, "node start.mjs"), proc(21, 20, "node /x/node_modules/.bin/mcp-server-everything")}
-	piped2 := stayed(unknown[1], 20, scan.Ended)
+	piped2 := stayed(unknown[1], 20, terminate.Ended)
 	piped2.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{20}}
 	golang := []scan.Process{proc(20, 10, "/opt/bin/go-mcp")}
-	piped := stayed(chain[2], 21, scan.Ended)
+	piped := stayed(chain[2], 21, terminate.Ended)
 	piped.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
-	busy := stayed(direct[0], 10, scan.Ended)
+	busy := stayed(direct[0], 10, terminate.Ended)
 	busy.CPU = 99.6
 	for _, c := range []struct {
 		name    string
@@ -86,36 +87,36 @@ func TestJudgeStdio(t *testing.T) {
 		{"some that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
 			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) and 1 other began meanwhile without a parent, and this system does not tell who started them: look whose they are and ask again, or check on Linux"}, "", false},
 		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
-			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
+			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) went on at the end of its stdin", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "node", false},
 		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{
-			stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), piped}}),
+			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), piped}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) never saw the end of its stdin: another process holds the other end", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "", true},
-		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, scan.Ended), piped2}}),
+		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, terminate.Ended), piped2}}),
 			CheckFailed, []string{"no: 2 processes of 2 are left after 20 s", "node (pid 21) never saw the end of its stdin: node (pid 20) holds the other end", "node (pid 20) waits for what it started"}, "", true},
-		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, scan.Ended)}}),
+		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, terminate.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "npx (pid 20) stayed though the server had ended"}, "", true},
-		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = scan.Killed; return b }()}}),
+		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = terminate.Killed; return b }()}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) went on at the end of its stdin, at 100 % CPU", "python (pid 20) was sent SIGTERM then, and had to be killed"}, "python", false},
-		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, scan.Ended)}}),
+		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
-		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, scan.Killed)}}),
+		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Killed)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
-		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, scan.Ended)}}),
+		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, terminate.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
 		{"a program of Go", func() *facts.Stdio {
-			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, scan.Ended)}})
+			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}})
 			s.Go = []scan.ID{golang[0].ID()}
 			return s
 		}(), CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "go", false},
-		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, scan.Ended)}}),
+		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "", false},
-		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Ended)}}),
+		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and did not pass SIGTERM on: node (pid 22) stayed, and ended at a SIGTERM of its own"}, "", true},
-		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Killed)}}),
+		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Killed)}}),
 			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, and had to be killed after a SIGTERM of its own"}, "", true},
 		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{
-			stayed(chain[0], 10, scan.Killed), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 21, scan.Ended)}}),
+			stayed(chain[0], 10, terminate.Killed), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
 			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "npx (pid 20) got SIGTERM and did not end", "sh (pid 21) stayed below it", "node (pid 22) stayed below it"}, "", true},
 		{"SIGTERM ignored", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Left: []facts.Leftover{busy}}),
 			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "", false},
@@ -149,7 +150,7 @@ func TestJudgeStdioDirect(t *testing.T) {
 	chain := npx()
 	lost := func(tree []scan.Process) facts.End {
 		last := tree[len(tree)-1]
-		return facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(last, 10, scan.Ended)}}
+		return facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(last, 10, terminate.Ended)}}
 	}
 	shelled := []scan.Process{{PID: 20, PPID: 10, Start: 20, Args: []string{"sh", "-c", "node server.mjs --fast"}}, proc(21, 20, "node server.mjs --fast")}
 	sh := stdio("", shelled, lost(shelled))
@@ -206,7 +207,7 @@ func TestJudgeStdioServer(t *testing.T) {
 func TestJudgeStdioParents(t *testing.T) {
 	chain := npx()
 	c := JudgeStdio(stdio("npx some-mcp", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
-		stayed(chain[0], 10, scan.Ended), stayed(chain[1], 20, scan.Ended), stayed(chain[2], 1, scan.Ended)}}))
+		stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 1, terminate.Ended)}}))
 	var got []string
 	for _, l := range c.Rows[0].Left {
 		got = append(got, fmt.Sprint(l.Adopted, " ", l.Parent))
@@ -214,7 +215,7 @@ func TestJudgeStdioParents(t *testing.T) {
 	if want := []string{"false mcpdoctor", "false npx (pid 20)", "true pid 1"}; !slices.Equal(got, want) {
 		t.Errorf("the parents are %q", got)
 	}
-	c = JudgeStdio(stdio("npx some-mcp", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, scan.Ended)}}))
+	c = JudgeStdio(stdio("npx some-mcp", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}))
 	if l := c.Rows[0].Left[0]; !l.Adopted || l.Parent != "mcpdoctor, as PID 1 would have" {
 		t.Errorf("left is %+v", l)
 	}

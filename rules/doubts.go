@@ -56,4 +56,3 @@ func FindDoubts(r *Recognised) Doubts {
 	slices.Sort(d.Services)
 	return d
 }
-

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // PlanSchema is the version of a plan's JSON form. It changes only when a reader of the present form
@@ -127,10 +128,10 @@ const (
 	help
 )
 
-// Outcome is what became of a process or an instance: [Planned], [Spared], or a [scan.Outcome].
+// Outcome is what became of a process or an instance: [Planned], [Spared], or a [terminate.Outcome].
 type Outcome string
 
-// The outcomes that come from no signal. For the others see [scan.Outcome].
+// The outcomes that come from no signal. For the others see [terminate.Outcome].
 const (
 	Planned Outcome = "planned" // nothing was done yet
 	Spared  Outcome = "spared"  // a second look found that it is not to be ended
@@ -304,9 +305,9 @@ func (g *guard) order(s *given, d *Doomed) {
 	slices.SortStableFunc(d.Processes, func(a, b Sentenced) int { return int(a.stage - b.stage) })
 }
 
-// group is what [scan.End] is to be told of an instance.
-func (d *Doomed) group() scan.Group {
-	var g scan.Group
+// group is an instance in the form of [terminate.Terminate].
+func (d *Doomed) group() terminate.Group {
+	var g terminate.Group
 	for i, s := range d.Processes {
 		if i == 0 || s.stage != d.Processes[i-1].stage {
 			g.Stages = append(g.Stages, nil)
@@ -317,10 +318,10 @@ func (d *Doomed) group() scan.Group {
 	return g
 }
 
-// Groups are the processes of the instances that are still planned, for [scan.End]; none of a plan
+// Groups are the processes of the instances that are still planned, for [terminate.Terminate]; none of a plan
 // that nobody is to carry out.
-func (p *Plan) Groups() []scan.Group {
-	var out []scan.Group
+func (p *Plan) Groups() []terminate.Group {
+	var out []terminate.Group
 	if p.nobody {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // Confirm returns what a second look leaves of the plan that a first one made: who is planned by
@@ -37,7 +38,7 @@ func Confirm(r *Recognised, first, second *Plan, rep *Report) *Plan {
 		}
 		d.Outcome, d.Reason = Spared, whySpared(r, d, &out, rep)
 		if d.Reason == "" {
-			d.Outcome, d.Reason = Outcome(scan.Gone), "it ended by itself between the looks"
+			d.Outcome, d.Reason = Outcome(terminate.Gone), "it ended by itself between the looks"
 		}
 		d.Processes = slices.Clone(d.Processes)
 		for i := range d.Processes {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"mcpdoctor/scan/terminate"
 	"slices"
 	"strings"
 	"testing"
@@ -592,7 +593,7 @@ func TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands(t *testing.T) {
 	p := d.confirm(t, given, given, func(later desk) { later.proc(200).Start++ }) // as old, for the clock's sake
 	p.only(t)
 	p.keeps(t, 200, "the first look did not find that pid 200 has leaked")
-	p.became(t, 200, Outcome(scan.Gone), "ended by itself")
+	p.became(t, 200, Outcome(terminate.Gone), "ended by itself")
 }
 
 func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
@@ -629,8 +630,8 @@ func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
 		later.proc(500).Args = strings.Fields("vim notes.md") // execve(2)
 	})
 	p.only(t, 401)
-	p.became(t, 200, Outcome(scan.Gone), "ended by itself")
-	p.became(t, 300, Outcome(scan.Gone), "ended by itself")
+	p.became(t, 200, Outcome(terminate.Gone), "ended by itself")
+	p.became(t, 300, Outcome(terminate.Gone), "ended by itself")
 	p.became(t, 500, Spared, "belongs to no server")
 }
 

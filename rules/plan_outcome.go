@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
-// Told returns the plan with what became of each process: fates are what [scan.End] said of
+// Told returns the plan with what became of each process: fates are what [terminate.Terminate] returned for
 // [Plan.Groups].
-func (p *Plan) Told(fates [][]scan.Fate) *Plan {
+func (p *Plan) Told(fates [][]terminate.Result) *Plan {
 	out := *p
 	out.Acted, out.Instances = true, slices.Clone(p.Instances)
 	next := 0
@@ -25,11 +25,11 @@ func (p *Plan) Told(fates [][]scan.Fate) *Plan {
 
 // worst are the outcomes of processes from the worst to the best: an instance has that of the worst
 // of its processes.
-var worst = []scan.Outcome{scan.Survived, scan.Refused, scan.Unasked, scan.Unsettled, scan.Killed, scan.Ended, scan.Gone}
+var worst = []terminate.Outcome{terminate.Survived, terminate.Refused, terminate.Unasked, terminate.Unsettled, terminate.Killed, terminate.Ended, terminate.Gone}
 
-func (d *Doomed) told(fates []scan.Fate) {
+func (d *Doomed) told(fates []terminate.Result) {
 	d.Processes = slices.Clone(d.Processes)
-	found := map[scan.Outcome]string{}
+	found := map[terminate.Outcome]string{}
 	for i, f := range fates {
 		s := &d.Processes[i]
 		s.Outcome, s.Reason = Outcome(f.Outcome), says(f)
@@ -40,7 +40,7 @@ func (d *Doomed) told(fates []scan.Fate) {
 	for _, o := range worst {
 		if reason, ok := found[o]; ok {
 			d.Outcome = Outcome(o)
-			if o == scan.Survived || o == scan.Refused || o == scan.Unasked || o == scan.Unsettled {
+			if o == terminate.Survived || o == terminate.Refused || o == terminate.Unasked || o == terminate.Unsettled {
 				d.Reason = reason
 			}
 			return
@@ -49,15 +49,15 @@ func (d *Doomed) told(fates []scan.Fate) {
 }
 
 // says explains a fate that is not the one that was hoped for.
-func says(f scan.Fate) string {
+func says(f terminate.Result) string {
 	switch f.Outcome {
-	case scan.Refused:
+	case terminate.Refused:
 		return fmt.Sprintf("it could not be signalled: %v", f.Err)
-	case scan.Survived:
+	case terminate.Survived:
 		return "it is still there after SIGKILL: the kernel waits for a device or a file system"
-	case scan.Unasked:
+	case terminate.Unasked:
 		return "nothing was sent to it: mcpdoctor was interrupted"
-	case scan.Unsettled:
+	case terminate.Unsettled:
 		return "it was asked to end and had not when mcpdoctor was interrupted"
 	}
 	return ""
@@ -87,15 +87,15 @@ func (p *Plan) summarise() {
 	for _, d := range p.Instances {
 		s.Processes += len(d.Processes)
 		switch d.Outcome {
-		case Outcome(scan.Gone), Outcome(scan.Ended), Outcome(scan.Killed):
+		case Outcome(terminate.Gone), Outcome(terminate.Ended), Outcome(terminate.Killed):
 			s.Ended++
 		case Spared:
 			s.Spared++
-		case Outcome(scan.Refused):
+		case Outcome(terminate.Refused):
 			s.Refused++
-		case Outcome(scan.Survived):
+		case Outcome(terminate.Survived):
 			s.Survived++
-		case Outcome(scan.Unasked), Outcome(scan.Unsettled):
+		case Outcome(terminate.Unasked), Outcome(terminate.Unsettled):
 			s.Interrupted++
 		}
 		for _, one := range d.Processes {
@@ -118,7 +118,7 @@ func (p *Plan) summarise() {
 
 // counts tells that a process's memory came back, or is to. What ended by itself is not our doing.
 func (s Sentenced) counts() bool {
-	return s.Outcome == Planned || s.Outcome == Outcome(scan.Ended) || s.Outcome == Outcome(scan.Killed)
+	return s.Outcome == Planned || s.Outcome == Outcome(terminate.Ended) || s.Outcome == Outcome(terminate.Killed)
 }
 
 // Failed tells that something that was planned is still there, for another reason than that it is

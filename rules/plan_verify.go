@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // Verify holds a plan that was carried out against this table, which is that of a look afterwards:
@@ -25,7 +25,7 @@ func Verify(r *Recognised, p *Plan, before *Recognised) *Plan {
 		for k := range d.Processes {
 			s := &d.Processes[k]
 			if s.Outcome.ended() && lives(r, s.id) {
-				s.Outcome, s.Reason = Outcome(scan.Survived), "it was taken for ended, and is there at a last look"
+				s.Outcome, s.Reason = Outcome(terminate.Survived), "it was taken for ended, and is there at a last look"
 				d.Outcome, d.Reason = s.Outcome, fmt.Sprintf("pid %d: %s", s.PID, s.Reason)
 			}
 		}
@@ -56,5 +56,5 @@ func leftBehind(r, before *Recognised) []string {
 
 // ended tells that the process is not there any more.
 func (o Outcome) ended() bool {
-	return o == Outcome(scan.Gone) || o == Outcome(scan.Ended) || o == Outcome(scan.Killed)
+	return o == Outcome(terminate.Gone) || o == Outcome(terminate.Ended) || o == Outcome(terminate.Killed)
 }

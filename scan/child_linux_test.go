@@ -133,7 +133,7 @@ func play(part []string) error {
 		Holders(context.Background(), s, []int{pid}, patient)
 		return json.NewEncoder(os.Stdout).Encode(s.find(pid))
 	default:
-		return playDoomed(part)
+		return fmt.Errorf("no such part: %q", part)
 	}
 	return nil
 }

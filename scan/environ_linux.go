@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 const (
@@ -48,15 +50,15 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 		buf := make([]byte, environSize)
 		return func(n int) environ {
 			i := asked[n]
-			h := handle{reader{root: int(dirs[i].Swap(-1)), buf: buf}}
-			if h.root < 0 {
+			h := procfs.Process{Reader: procfs.Reader{Dir: int(dirs[i].Swap(-1)), Buf: buf}}
+			if h.Dir < 0 {
 				var err error
-				if h, err = openHandle(e.root, e.ids[i], buf); err != nil {
+				if h, err = procfs.Open(e.root, e.ids[i].PID, e.ids[i].Start, buf); err != nil {
 					return environ{}
 				}
 			}
-			defer h.close()
-			content, err := h.read("environ", maxEnviron, nil)
+			defer h.Close()
+			content, err := h.ReadFile("environ", maxEnviron, nil)
 			return environ{true, parseEnviron(content), err}
 		}
 	}, func(n int, v environ) {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // smallFile is more than any of stat, status, cgroup and smaps_rollup holds.
@@ -146,7 +148,7 @@ func failed(s *Snapshot, rows []*Process, looks []look) {
 	var reason error
 	for i, p := range rows {
 		err := looks[i].err
-		if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errOther) || gone(err) {
+		if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, procfs.ErrOtherProcess) || procfs.IsGone(err) {
 			continue
 		}
 		for _, field := range firstPass {
@@ -165,7 +167,7 @@ func openRoot(o ExamineOptions) (int, error) {
 	if path == "" {
 		path = "/proc"
 	}
-	root, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	root, err := procfs.OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, &os.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -186,20 +188,20 @@ type examination struct {
 
 // look is the first pass over one process.
 func (e *examination) look(i int, buf []byte) look {
-	h, err := openHandle(e.root, e.ids[i], buf)
+	h, err := procfs.Open(e.root, e.ids[i].PID, e.ids[i].Start, buf)
 	if err != nil {
 		return look{err: err, dir: -1}
 	}
 	l := look{dir: -1}
 	if e.tops[i] && i < keptHandles {
-		l.dir = h.root
+		l.dir = h.Dir
 	} else {
-		defer h.close()
+		defer h.Close()
 	}
 
 	if e.brief[i] {
 		// A server with nothing at descriptor 0 may have moved its wire. A client has none.
-		l.stdin = h.openStdin(e.sockets)
+		l.stdin = openStdin(h, e.sockets)
 		l.brief = l.stdin.Peer == PeerOpen || l.stdin.Peer == "" && l.stdin.Type != "" && e.tops[i]
 	}
 	if l.brief && !e.tops[i] {
@@ -207,22 +209,22 @@ func (e *examination) look(i int, buf []byte) look {
 	}
 	if l.brief {
 		// only where it comes from
-	} else if f, err := h.openFDs(); l.tell(err, "stdin", "listen") {
+	} else if f, err := h.OpenFDs(); l.tell(err, "stdin", "listen") {
 		var stdin, stdout end
-		l.ends, stdin, stdout = f.ends()
+		l.ends, stdin, stdout = listEnds(f)
 		l.stdout = Stdin{Type: stdout.kind}
 		switch stdout.kind {
 		case StdinSocket:
-			l.stdout = f.far(stdout, e.sockets)
+			l.stdout = farPeer(f, stdout, e.sockets)
 		case StdinPipe:
-			l.stdout.Peer = f.pipeReader(stdout)
+			l.stdout.Peer = pipeReader(f, stdout)
 		}
-		l.stdin = f.wire(l.ends, stdin, e.sockets, e.driven[i])
-		f.close()
+		l.stdin = findWire(f, l.ends, stdin, e.sockets, e.driven[i])
+		f.Close()
 		l.knownSockets = e.sockets.knows(l.ends)
 		closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Type == StdinSocket && l.stdout.Peer == PeerClosed
 		if closed || !l.knownSockets {
-			netns, err := h.link("ns/net")
+			netns, err := h.Link("ns/net")
 			l.foreign = err != nil || netns != e.netns
 		}
 		if closed && l.foreign && l.stdin.Type == StdinSocket {
@@ -232,20 +234,20 @@ func (e *examination) look(i int, buf []byte) look {
 			l.stdout.Peer = PeerUnknown
 		}
 	}
-	l.cwd, err = h.link("cwd")
+	l.cwd, err = h.Link("cwd")
 	l.tell(err, "cwd")
 	if e.tops[i] {
-		l.exe, err = h.link("exe")
+		l.exe, err = h.Link("exe")
 		l.tell(err, "exe")
-		content, err := h.read("cgroup", smallFile, nil)
+		content, err := h.ReadFile("cgroup", smallFile, nil)
 		if l.tell(err, "cgroup") {
-			l.cgroup = parseCgroup(content)
+			l.cgroup = procfs.ParseCgroup(content)
 		}
 	}
 	if e.swapping {
-		content, err := h.read("status", smallFile, nil)
+		content, err := h.ReadFile("status", smallFile, nil)
 		if l.tell(err, "swap_bytes") {
-			if n, ok := parseSwap(content); ok {
+			if n, ok := procfs.ParseSwap(content); ok {
 				l.swap = &n
 			}
 		}
@@ -256,7 +258,7 @@ func (e *examination) look(i int, buf []byte) look {
 // tell notes which fields could not be read, and tells whether they were. A process that ends
 // meanwhile leaves fields absent.
 func (l *look) tell(err error, fields ...string) (read bool) {
-	if err != nil && !gone(err) {
+	if err != nil && !procfs.IsGone(err) {
 		l.refused = append(l.refused, fields...)
 	}
 	return err == nil

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // A far is the other end of a wire: a socket, or a pipe that is held for writing, or for reading where
@@ -26,12 +28,12 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	}
 	defer unix.Close(root)
 
-	diag, err := openSockDiag(ctx)
+	diag, err := procfs.OpenSockDiag(ctx)
 	if err != nil {
 		s.problem("cannot look for who holds a standard input: %v", err)
 		return
 	}
-	defer diag.close()
+	defer diag.Close()
 	wanted := make(map[far][]*Stdin)
 	marked := make(map[*Process]bool)
 	want := func(p *Process, wire *Stdin, f far) {
@@ -50,7 +52,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		return
 	}
 	// Holders can be younger than the snapshot: list anew.
-	pids, err := listPIDs(root)
+	pids, err := procfs.PIDs(root)
 	if err != nil {
 		s.problem("cannot look for who holds a standard input: %v", err)
 		return
@@ -65,7 +67,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		buf := make([]byte, smallFile)
 		return func(i int) held {
 			ends, err := heldEnds(root, pids[i], buf, wanted)
-			return held{ends, err != nil && !gone(err)}
+			return held{ends, err != nil && !procfs.IsGone(err)}
 		}
 	}, func(i int, h held) {
 		for _, f := range h.ends {
@@ -86,16 +88,16 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 }
 
 // farEnd finds the end of p's wire that others hold.
-func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
+func farEnd(diag *procfs.SockDiag, root int, p *Process) (far, bool) {
 	if p.Stdin == nil || p.Stdin.Peer != PeerOpen {
 		return far{}, false
 	}
-	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
+	h, err := procfs.Open(root, p.PID, p.Start, make([]byte, smallFile))
 	if err != nil {
 		return far{}, false
 	}
-	defer h.close()
-	target, err := h.link("fd/" + strconv.Itoa(p.Stdin.FD))
+	defer h.Close()
+	target, err := h.Link("fd/" + strconv.Itoa(p.Stdin.FD))
 	if err != nil {
 		return far{}, false
 	}
@@ -104,23 +106,23 @@ func farEnd(diag *sockDiag, root int, p *Process) (far, bool) {
 	case StdinPipe:
 		return far{kind: StdinPipe, inode: inode}, true
 	case StdinSocket:
-		u, ok := diag.unixSocket(uint32(inode))
-		return far{kind: StdinSocket, inode: uint64(u.peer)}, ok && u.peer != 0
+		u, ok := diag.UnixSocket(uint32(inode))
+		return far{kind: StdinSocket, inode: uint64(u.Peer)}, ok && u.Peer != 0
 	}
 	return far{}, false
 }
 
 // readers finds the end of p's output that others read.
-func readers(diag *sockDiag, root int, p *Process) (far, bool) {
+func readers(diag *procfs.SockDiag, root int, p *Process) (far, bool) {
 	if p.Stdout == nil || p.Stdout.Peer != PeerOpen {
 		return far{}, false
 	}
-	h, err := openHandle(root, p.ID(), make([]byte, smallFile))
+	h, err := procfs.Open(root, p.PID, p.Start, make([]byte, smallFile))
 	if err != nil {
 		return far{}, false
 	}
-	defer h.close()
-	target, err := h.link("fd/1")
+	defer h.Close()
+	target, err := h.Link("fd/1")
 	if err != nil {
 		return far{}, false
 	}
@@ -128,35 +130,35 @@ func readers(diag *sockDiag, root int, p *Process) (far, bool) {
 	case StdinPipe:
 		return far{kind: kind, inode: inode, reading: true}, true
 	case StdinSocket:
-		u, ok := diag.unixSocket(uint32(inode))
-		return far{kind: kind, inode: uint64(u.peer)}, ok && u.peer != 0
+		u, ok := diag.UnixSocket(uint32(inode))
+		return far{kind: kind, inode: uint64(u.Peer)}, ok && u.Peer != 0
 	}
 	return far{}, false
 }
 
 // heldEnds returns the wanted ends that a process holds, each once.
 func heldEnds(root, pid int, buf []byte, wanted map[far][]*Stdin) ([]far, error) {
-	h, err := openAny(root, pid, buf)
+	h, err := procfs.OpenPID(root, pid, buf)
 	if err != nil {
 		return nil, err
 	}
-	defer h.close()
-	f, err := h.openFDs()
+	defer h.Close()
+	f, err := h.OpenFDs()
 	if err != nil {
 		return nil, err
 	}
-	if len(f.names) == 0 {
+	if len(f.Names) == 0 {
 		// The first thread may have ended, as a zombie that holds nothing, while others go on with
 		// the descriptors that they shared with it.
-		f.close()
-		if f, err = h.threadFDs(pid); err != nil {
+		f.Close()
+		if f, err = h.OpenThreadFDs(pid); err != nil {
 			return nil, nil // it is dead altogether
 		}
 	}
-	defer f.close()
+	defer f.Close()
 	var ends []far
-	for _, fd := range f.names {
-		target, err := f.target(fd)
+	for _, fd := range f.Names {
+		target, err := f.Target(fd)
 		if err != nil {
 			continue // closed meanwhile
 		}
@@ -167,7 +169,7 @@ func heldEnds(root, pid int, buf []byte, wanted map[far][]*Stdin) ([]far, error)
 		}
 		read, write := false, true // a socket is both, and wanted as one
 		if kind == StdinPipe {
-			if read, write, err = f.mode(fd); err != nil {
+			if read, write, err = f.Mode(fd); err != nil {
 				continue
 			}
 		}

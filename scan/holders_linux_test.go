@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A process of which the first thread has ended looks like a zombie and holds all that it held.
@@ -63,53 +61,6 @@ func TestReaders(t *testing.T) {
 	read.Close()
 	if got := output(); got.Type != StdinPipe || got.Peer != PeerClosed {
 		t.Errorf("output %+v, want it read by nobody", got)
-	}
-}
-
-// A signal that comes while descriptors are listed cuts no list short. Go's scheduler sends them at any
-// time, and a holder that is missed is a living client.
-func TestListsAreWhole(t *testing.T) {
-	const many = 300
-	for range many {
-		f, err := os.Open("/dev/null")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-	}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				unix.Kill(os.Getpid(), unix.SIGURG) //nolint:errcheck // to oneself
-			}
-		}
-	}()
-	defer func() { close(stop); <-stopped }()
-	proc, err := openAt(unix.AT_FDCWD, "/proc", unix.O_PATH|unix.O_DIRECTORY)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(proc)
-	for range 3000 {
-		h, err := openAny(proc, os.Getpid(), make([]byte, smallFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := h.openFDs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := len(f.names)
-		f.close()
-		h.close()
-		if n < many {
-			t.Fatalf("%d descriptors are listed of more than %d", n, many)
-		}
 	}
 }
 

@@ -8,34 +8,36 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // A socketTable holds the sockets of our own network namespace, by inode: those of another are not
 // to be seen with sock_diag(7).
 type socketTable struct {
-	unix      map[uint32]unixSocket
-	listeners map[uint32]inetSocket
+	unix      map[uint32]procfs.UnixSocket
+	listeners map[uint32]procfs.InetSocket
 	err       error // the first; then a list is missing or incomplete
 
 	mu   sync.Mutex
-	diag *sockDiag // nil when there is none, or none any more
+	diag *procfs.SockDiag // nil when there is none, or none any more
 }
 
 // readSockets lists what can be needed in three requests: one list of a thousand sockets costs as
 // much as a hundred single questions.
 func readSockets(ctx context.Context) *socketTable {
 	t := new(socketTable)
-	if t.diag, t.err = openSockDiag(ctx); t.err != nil {
+	if t.diag, t.err = procfs.OpenSockDiag(ctx); t.err != nil {
 		return t
 	}
-	if t.unix, t.err = t.diag.unixSockets(); t.err != nil {
+	if t.unix, t.err = t.diag.UnixSockets(); t.err != nil {
 		return t
 	}
-	t.listeners = make(map[uint32]inetSocket)
-	if t.err = t.diag.tcpSockets(tcpListen, t.listeners); t.err != nil {
+	t.listeners = make(map[uint32]procfs.InetSocket)
+	if t.err = t.diag.TCPSockets(procfs.TCPListen, t.listeners); t.err != nil {
 		return t
 	}
-	_ = t.diag.udpSockets(t.listeners) // a kernel without CONFIG_INET_UDP_DIAG does not list them
+	_ = t.diag.UDPSockets(t.listeners) // a kernel without CONFIG_INET_UDP_DIAG does not list them
 	return t
 }
 
@@ -43,22 +45,22 @@ func (t *socketTable) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.diag != nil {
-		t.diag.close()
+		t.diag.Close()
 		t.diag = nil
 	}
 }
 
 // unixSocket finds a socket, also when it is younger than the list.
-func (t *socketTable) unixSocket(inode uint64) (unixSocket, bool) {
+func (t *socketTable) unixSocket(inode uint64) (procfs.UnixSocket, bool) {
 	if u, ok := t.unix[uint32(inode)]; ok {
 		return u, true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.diag == nil {
-		return unixSocket{}, false
+		return procfs.UnixSocket{}, false
 	}
-	return t.diag.unixSocket(uint32(inode))
+	return t.diag.UnixSocket(uint32(inode))
 }
 
 // knows tells whether all of the sockets among ends are in the table. When they are, the process has
@@ -96,9 +98,9 @@ func attachSockets(s *Snapshot, rows []*Process, looks []look, t *socketTable) {
 	}
 
 	// A machine can have a hundred thousand connections: they are listed only when they matter.
-	connected := make(map[uint32]inetSocket)
+	connected := make(map[uint32]procfs.InetSocket)
 	if len(ports) > 0 && t.err == nil {
-		t.err = t.diag.tcpSockets(tcpEstablished, connected)
+		t.err = t.diag.TCPSockets(procfs.TCPEstablished, connected)
 	}
 	asleep := slept()
 	for i, p := range rows {
@@ -135,17 +137,17 @@ func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[str
 		}
 		if l, ok := t.listeners[uint32(e.inode)]; ok {
 			listen = append(listen, l.String())
-			if !l.udp {
-				ports[l.local.Port()] = true
+			if !l.UDP {
+				ports[l.Local.Port()] = true
 			}
 		}
 		u := t.unix[uint32(e.inode)]
-		if u.kind == unix.SOCK_DGRAM && u.state == tcpClose && u.name != "" {
-			listen = append(listen, "unix:"+strings.ToValidUTF8(u.name, "\uFFFD"))
+		if u.Kind == unix.SOCK_DGRAM && u.State == procfs.TCPClose && u.Name != "" {
+			listen = append(listen, "unix:"+strings.ToValidUTF8(u.Name, "\uFFFD"))
 		}
-		if u.state == tcpListen {
-			listen = append(listen, "unix:"+strings.ToValidUTF8(u.name, "\uFFFD"))
-			names[u.name] = true
+		if u.State == procfs.TCPListen {
+			listen = append(listen, "unix:"+strings.ToValidUTF8(u.Name, "\uFFFD"))
+			names[u.Name] = true
 		}
 	}
 	slices.Sort(listen)
@@ -156,17 +158,17 @@ func (t *socketTable) listening(ends []end, ports map[uint16]bool, names map[str
 // are looked at, listens on: workers accept from a socket that their parent opened. An accepted unix
 // socket has the name of the one that accepted it. silence is that of the connection that has received
 // nothing for the longest time; -1 when it is not known of all.
-func (t *socketTable) inbound(ends []end, connected map[uint32]inetSocket, ports map[uint16]bool, names map[string]bool) (n int, silence time.Duration) {
+func (t *socketTable) inbound(ends []end, connected map[uint32]procfs.InetSocket, ports map[uint16]bool, names map[string]bool) (n int, silence time.Duration) {
 	known := true
 	for _, e := range ends {
 		if e.kind != StdinSocket {
 			continue
 		}
-		if c, ok := connected[uint32(e.inode)]; ok && ports[c.local.Port()] {
+		if c, ok := connected[uint32(e.inode)]; ok && ports[c.Local.Port()] {
 			n++
-			silence, known = max(silence, c.silent), known && c.silent >= 0
+			silence, known = max(silence, c.Silent), known && c.Silent >= 0
 		}
-		if u := t.unix[uint32(e.inode)]; u.state == tcpEstablished && u.name != "" && names[u.name] {
+		if u := t.unix[uint32(e.inode)]; u.State == procfs.TCPEstablished && u.Name != "" && names[u.Name] {
 			n, known = n+1, false
 		}
 	}

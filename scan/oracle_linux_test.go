@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // TestTakeAgreesWithGopsutil compares two independent readers of the same table. Only what stayed
@@ -88,7 +90,7 @@ func TestTakeAgreesWithGopsutil(t *testing.T) {
 	}
 }
 
-// asWritten leaves out what splitCmdline does: empty arguments at the end, the padding of a title.
+// asWritten leaves out what procfs.SplitCmdline does: empty arguments at the end, the padding of a title.
 func asWritten(args []string) []string {
-	return splitCmdline(strings.Join(args, "\x00"), nil)
+	return procfs.SplitCmdline(strings.Join(args, "\x00"), nil)
 }

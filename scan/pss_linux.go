@@ -4,13 +4,9 @@ import (
 	"context"
 
 	"golang.org/x/sys/unix"
-)
 
-// parsePSS finds the proportional memory in the content of /proc/PID/smaps_rollup and returns it in
-// bytes: each shared page counts for its share, so that sums over processes are right.
-func parsePSS(rollup []byte) (int64, bool) {
-	return kilobytes(rollup, "Pss:")
-}
+	"mcpdoctor/scan/procfs"
+)
 
 // weigh reads the proportional memory of rows.
 func weigh(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
@@ -32,13 +28,13 @@ func weigh(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) 
 	late := sweep(ctx, len(rows), func() func(int) memory {
 		buf := make([]byte, smallFile)
 		return func(i int) memory {
-			h, err := openHandle(root, ids[i], buf)
+			h, err := procfs.Open(root, ids[i].PID, ids[i].Start, buf)
 			if err != nil {
 				return memory{}
 			}
-			defer h.close()
-			content, err := h.read("smaps_rollup", smallFile, nil)
-			if n, ok := parsePSS(content); err == nil && ok {
+			defer h.Close()
+			content, err := h.ReadFile("smaps_rollup", smallFile, nil)
+			if n, ok := procfs.ParsePSS(content); err == nil && ok {
 				return memory{true, &n, nil}
 			}
 			return memory{true, nil, err}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // An end is one descriptor that can be the wire of a stdio server, as the process itself has it.
@@ -34,15 +36,15 @@ func parseEnd(target string) (kind StdinType, inode uint64) {
 }
 
 // openStdin looks at descriptor 0 alone. What it cannot tell has no type.
-func (h handle) openStdin(sockets *socketTable) Stdin {
+func openStdin(h procfs.Process, sockets *socketTable) Stdin {
 	const name = "fd/0"
-	target, err := h.link(name)
+	target, err := h.Link(name)
 	if err != nil {
 		return Stdin{}
 	}
 	e := end{name: name}
 	e.kind, e.inode = parseEnd(target)
-	return fds{dir: h.root}.far(e, sockets)
+	return farPeer(procfs.FDs{Dir: h.Dir}, e, sockets)
 }
 
 // bracketed parses "pipe:[4711]".
@@ -64,11 +66,8 @@ func bracketed(target, prefix string) (uint64, bool) {
 // No byte is taken, and the reader that we are for a moment keeps nothing alive.
 //
 // A pipe that its own process opened for writing too counts as open; [Holders] names that process.
-//
-// Only a FIFO is ever opened again, since to open a terminal or a device can have effects. O_PATH
-// opens nothing but pins down the file, so that what is checked is what is opened.
-func (f fds) pipePeer(e end) (peer StdinPeer, unread bool) {
-	events, err := f.pollPipe(e, unix.O_RDONLY, unix.POLLIN)
+func pipePeer(f procfs.FDs, e end) (peer StdinPeer, unread bool) {
+	events, err := f.PollPipe(e.name, e.inode, unix.O_RDONLY, unix.POLLIN)
 	switch {
 	case err != nil:
 		return PeerUnknown, false
@@ -82,8 +81,8 @@ func (f fds) pipePeer(e end) (peer StdinPeer, unread bool) {
 
 // pipeReader tells in the same way whether anybody can still read from the anonymous pipe at
 // descriptor fd: a fresh writer of a pipe without readers polls POLLERR. Nothing is written.
-func (f fds) pipeReader(e end) StdinPeer {
-	events, err := f.pollPipe(e, unix.O_WRONLY, unix.POLLOUT)
+func pipeReader(f procfs.FDs, e end) StdinPeer {
+	events, err := f.PollPipe(e.name, e.inode, unix.O_WRONLY, unix.POLLOUT)
 	switch {
 	case err != nil:
 		return PeerUnknown
@@ -93,31 +92,17 @@ func (f fds) pipeReader(e end) StdinPeer {
 	return PeerClosed
 }
 
-// pollPipe opens an anonymous pipe once more and polls it.
-func (f fds) pollPipe(e end, mode int, want int16) (events int16, err error) {
-	pinned, err := openAt(f.dir, e.name, unix.O_PATH)
-	if err != nil {
-		return 0, err
+// peerState returns what a socket says about the other end of a wire: closed when the other socket is
+// gone. A client that only ended its sending side (shutdown(2)) is still there and may wait for the
+// answer, so that this counts as open. Node's stdin.end() closes the socket.
+func peerState(u procfs.UnixSocket) StdinPeer {
+	switch {
+	case u.Kind != unix.SOCK_STREAM && u.Kind != unix.SOCK_SEQPACKET, u.State != procfs.TCPEstablished:
+		return PeerUnknown
+	case u.Peer != 0:
+		return PeerOpen
+	case u.Shutdown&procfs.RcvShutdown != 0:
+		return PeerClosed
 	}
-	defer unix.Close(pinned)
-	var st unix.Stat_t
-	if err := unix.Fstat(pinned, &st); err != nil {
-		return 0, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != e.inode {
-		return 0, errOther
-	}
-	// The mode of the pipe is 0600 and its owner the user who made it: a pipe from another user
-	// cannot be opened, although the descriptor can be seen.
-	fd, err := openAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), mode|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	for {
-		poll := []unix.PollFd{{Fd: int32(fd), Events: want}}
-		if _, err = unix.Poll(poll, 0); err != unix.EINTR { // it does not wait, and a signal cuts it short all the same
-			return poll[0].Revents, err
-		}
-	}
+	return PeerUnknown
 }

@@ -4,6 +4,7 @@ package scan
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/shirou/gopsutil/v4/process"
@@ -40,4 +41,11 @@ func refine(rows []Process) {
 			p.SID = sid
 		}
 	}
+}
+
+// zombie reports whether a process has ended and was not waited for.
+func zombie(pid int) bool {
+	p := process.Process{Pid: int32(pid)}
+	states, err := p.Status()
+	return err == nil && slices.Contains(states, process.Zombie)
 }

@@ -87,3 +87,9 @@ func darwinTTY(device int32) string {
 func without(names []string, drop ...string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(drop, n) })
 }
+
+// zombie reports whether a process has ended and was not waited for: sysctl kern.proc.pid.
+func zombie(pid int) bool {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	return err == nil && darwinState(k.Proc.P_stat) == "Z"
+}

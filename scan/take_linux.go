@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // take reads the table of the procfs mount at o.Root.
@@ -21,12 +23,12 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 	if path == "" {
 		path = "/proc"
 	}
-	root, err := openAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	root, err := procfs.OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return fmt.Errorf("cannot list the processes: %w", &os.PathError{Op: "open", Path: path, Err: err})
 	}
 	defer unix.Close(root)
-	pids, err := listPIDs(root)
+	pids, err := procfs.PIDs(root)
 	if err != nil {
 		return fmt.Errorf("cannot list the processes: %w", &os.PathError{Op: "read", Path: path, Err: err})
 	}
@@ -34,7 +36,7 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 		return fmt.Errorf("cannot list the processes: %s holds none; is it a procfs mount?", path)
 	}
 
-	boot := parseBootTime(readSmall(root, "stat"))
+	boot := procfs.ParseBootTime(procfs.ReadSmall(root, "stat"))
 	if boot.IsZero() {
 		s.problem("%s/stat does not tell when the machine started: the ages of processes are unknown", path)
 	}
@@ -57,16 +59,16 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 // readHost fills in the machine from the files below root.
 func readHost(root int, boot time.Time, s *Snapshot) {
 	uid := os.Geteuid()
-	m := parseMeminfo(readSmall(root, "meminfo"))
+	m := procfs.ParseMeminfo(procfs.ReadSmall(root, "meminfo"))
 	s.Host = Host{
 		OS:                   "linux",
-		Name:                 string(bytes.TrimSpace(readSmall(root, "sys/kernel/hostname"))),
+		Name:                 string(bytes.TrimSpace(procfs.ReadSmall(root, "sys/kernel/hostname"))),
 		Container:            inContainer(root, s),
 		UID:                  &uid,
-		MemoryTotalBytes:     m.total,
-		MemoryAvailableBytes: m.available,
-		SwapTotalBytes:       m.swapTotal,
-		SwapFreeBytes:        m.swapFree,
+		MemoryTotalBytes:     m.Total,
+		MemoryAvailableBytes: m.Available,
+		SwapTotalBytes:       m.SwapTotal,
+		SwapFreeBytes:        m.SwapFree,
 	}
 	if up := s.Taken.Sub(boot); !boot.IsZero() && up > 0 {
 		s.Host.UptimeSeconds = int64(up / time.Second)
@@ -90,7 +92,7 @@ func inContainer(root int, s *Snapshot) bool {
 	if err != nil || string(link[:n]) == initPIDNamespace {
 		return false
 	}
-	release := bytes.ToLower(readSmall(root, "sys/kernel/osrelease"))
+	release := bytes.ToLower(procfs.ReadSmall(root, "sys/kernel/osrelease"))
 	return !bytes.Contains(release, []byte("microsoft"))
 }
 
@@ -103,7 +105,7 @@ func explainHidden(root int, path string, s *Snapshot) {
 	if first != nil && (foreign || self == 0) {
 		return
 	}
-	if option := parseHidepid(readSmall(root, "self/mountinfo"), path); option != "" {
+	if option := procfs.ParseHidepid(procfs.ReadSmall(root, "self/mountinfo"), path); option != "" {
 		s.problem("%s is mounted with hidepid=%s: the processes of other users are hidden, a missing parent may be alive", path, option)
 	} else if first == nil {
 		s.problem("pid 1 is not in %s: processes are hidden, a missing parent may be alive", path)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // A procRoot is a tree that looks like a procfs mount. Its files belong to whoever runs the test.
@@ -396,18 +398,18 @@ func TestTakeOwnerOfUndumpable(t *testing.T) {
 // TestReaderBuffer: each file is read whole, whatever the one before it was.
 func TestReaderBuffer(t *testing.T) {
 	dir := t.TempDir()
-	r := reader{root: unix.AT_FDCWD, buf: make([]byte, 16)}
+	r := procfs.Reader{Dir: unix.AT_FDCWD, Buf: make([]byte, 16)}
 	for _, size := range []int{0, 15, 16, 17, 1000, 3, 4096} {
 		path := filepath.Join(dir, strconv.Itoa(size))
 		want := bytes.Repeat([]byte{'x'}, size)
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := r.read(path, 1<<20, nil); err != nil || !bytes.Equal(got, want) {
+		if got, err := r.ReadFile(path, 1<<20, nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes: %d, %v", size, len(got), err)
 		}
 	}
-	if got, err := r.read(filepath.Join(dir, "4096"), 100, nil); err != nil || len(got) != 100 {
+	if got, err := r.ReadFile(filepath.Join(dir, "4096"), 100, nil); err != nil || len(got) != 100 {
 		t.Errorf("with a limit: %d bytes, %v", len(got), err)
 	}
 }

@@ -5,24 +5,26 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // The descriptors among which the wire is looked for when descriptor 0 is /dev/null. A server moves
 // it when it starts, before it has opened much.
 const firstWire, lastWire = 3, 16
 
-// ends returns the process's pipes and sockets, in order, and whatever is at descriptors 0 and 1.
+// listEnds returns the process's pipes and sockets, in order, and whatever is at descriptors 0 and 1.
 // Descriptors 1 and 2 are not among the former: what a server writes to is not its wire, and nobody
 // listens there.
-func (f fds) ends() (ends []end, stdin, stdout end) {
+func listEnds(f procfs.FDs) (ends []end, stdin, stdout end) {
 	// A descriptor that is closed counts as /dev/null: both are how a daemon says that it does not
 	// listen there.
 	stdin, stdout = end{name: "0", kind: StdinNull}, end{name: "1", kind: StdinNull}
-	for _, fd := range f.names {
+	for _, fd := range f.Names {
 		if fd == "2" {
 			continue
 		}
-		target, err := f.target(fd)
+		target, err := f.Target(fd)
 		if err != nil {
 			continue // closed meanwhile
 		}
@@ -42,12 +44,12 @@ func (f fds) ends() (ends []end, stdin, stdout end) {
 	return ends, stdin, stdout
 }
 
-// wire finds the descriptor that connects a stdio server with its client, and who is at its other
+// findWire finds the descriptor that connects a stdio server with its client, and who is at its other
 // end: descriptor 0, or, when that is /dev/null, the lowest one that looks like it; for a browser
 // that is driven through a pipe descriptor 3.
-func (f fds) wire(ends []end, stdin end, sockets *socketTable, driven bool) Stdin {
+func findWire(f procfs.FDs, ends []end, stdin end, sockets *socketTable, driven bool) Stdin {
 	if i := slices.IndexFunc(ends, func(e end) bool { return e.name == "3" }); driven && i >= 0 {
-		wire := f.far(ends[i], sockets)
+		wire := farPeer(f, ends[i], sockets)
 		wire.FD = firstWire
 		return wire
 	}
@@ -57,39 +59,39 @@ func (f fds) wire(ends []end, stdin end, sockets *socketTable, driven bool) Stdi
 			if err != nil || fd < firstWire || fd > lastWire {
 				continue
 			}
-			if e.kind == StdinPipe && f.readsOnly(e, ends) || e.kind == StdinSocket && sockets.pair(e, ends) {
-				wire := f.far(e, sockets)
+			if e.kind == StdinPipe && readsOnly(f, e, ends) || e.kind == StdinSocket && sockets.pair(e, ends) {
+				wire := farPeer(f, e, sockets)
 				wire.FD = fd
 				return wire
 			}
 		}
 	}
-	return f.far(stdin, sockets)
+	return farPeer(f, stdin, sockets)
 }
 
-// far tells whether anybody is at the other end; it has no peer when there is no other end.
-func (f fds) far(e end, sockets *socketTable) Stdin {
+// farPeer looks at the other end of e; the result has no peer when there is no other end.
+func farPeer(f procfs.FDs, e end, sockets *socketTable) Stdin {
 	wire := Stdin{Type: e.kind}
 	switch e.kind {
 	case StdinPipe:
-		wire.Peer, wire.Unread = f.pipePeer(e)
+		wire.Peer, wire.Unread = pipePeer(f, e)
 	case StdinSocket:
 		wire.Peer = PeerUnknown
 		if u, ok := sockets.unixSocket(e.inode); ok {
-			wire.Peer = u.peerState()
+			wire.Peer = peerState(u)
 		}
 	}
 	return wire
 }
 
-// readsOnly tells whether the process reads from a pipe that it does not write itself. Event loops
+// readsOnly reports whether the process reads from a pipe that it does not write itself. Event loops
 // wake themselves through pipes that they hold both ends of.
-func (f fds) readsOnly(pipe end, ends []end) bool {
+func readsOnly(f procfs.FDs, pipe end, ends []end) bool {
 	return !slices.ContainsFunc(ends, func(other end) bool {
 		if other.kind != StdinPipe || other.inode != pipe.inode {
 			return false
 		}
-		_, write, err := f.mode(other.name)
+		_, write, err := f.Mode(other.name)
 		return err != nil || write
 	})
 }
@@ -98,13 +100,13 @@ func (f fds) readsOnly(pipe end, ends []end) bool {
 // a connection to a name, and not one of the pairs by which an event loop wakes itself.
 func (t *socketTable) pair(e end, ends []end) bool {
 	u, ok := t.unixSocket(e.inode)
-	if !ok || u.kind != unix.SOCK_STREAM || u.name != "" || u.peerState() == PeerUnknown {
+	if !ok || u.Kind != unix.SOCK_STREAM || u.Name != "" || peerState(u) == PeerUnknown {
 		return false
 	}
-	if peer, ok := t.unix[u.peer]; ok && peer.name != "" {
+	if peer, ok := t.unix[u.Peer]; ok && peer.Name != "" {
 		return false
 	}
 	return !slices.ContainsFunc(ends, func(other end) bool {
-		return other.kind == StdinSocket && other.inode == uint64(u.peer)
+		return other.kind == StdinSocket && other.inode == uint64(u.Peer)
 	})
 }

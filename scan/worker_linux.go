@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
 // A worker reads one process after the other.
 type worker struct {
 	t     *table
-	file  reader
+	file  procfs.Reader
 	names map[string]string // names repeat; each is made once
 	args  []string          // room for argument vectors
 
@@ -25,7 +27,7 @@ type worker struct {
 }
 
 func newWorker(t *table) *worker {
-	return &worker{t: t, file: reader{root: t.root, buf: make([]byte, 8<<10)}, names: make(map[string]string)}
+	return &worker{t: t, file: procfs.Reader{Dir: t.root, Buf: make([]byte, 8<<10)}, names: make(map[string]string)}
 }
 
 // run works until all is read, or until the watchdog has given the worker up while it was inside a
@@ -71,7 +73,7 @@ func (w *worker) read(i int) bool {
 	p := unread(w.t.pids[i])
 	dir := strconv.Itoa(p.PID)
 	err := w.readStat(dir, &p, &w.t.numbers[i])
-	if gone(err) {
+	if procfs.IsGone(err) {
 		return w.save(i, &Process{})
 	}
 	if !w.save(i, &p) {
@@ -81,7 +83,7 @@ func (w *worker) read(i int) bool {
 		return true
 	}
 	switch err = w.readArgs(dir, &p); {
-	case gone(err):
+	case procfs.IsGone(err):
 		return w.save(i, &Process{})
 	case err == nil:
 		p.Unreadable = nil
@@ -104,34 +106,34 @@ func unread(pid int) Process {
 // none: the kernel's own threads and the dead.
 func (w *worker) readStat(dir string, p *Process, n *numbers) error {
 	var file unix.Stat_t
-	content, err := w.file.read(dir+"/stat", 64<<10, &file)
+	content, err := w.file.ReadFile(dir+"/stat", 64<<10, &file)
 	if err != nil {
 		return err
 	}
-	st, err := parseStat(content)
+	st, err := procfs.ParseStat(content)
 	if err != nil {
 		return err
 	}
-	p.PPID = st.ppid
-	p.Name = w.intern(st.comm)
-	p.State = string(rune(st.state))
-	if st.state == 'Z' && st.threads > 1 {
+	p.PPID = st.PPID
+	p.Name = w.intern(st.Comm)
+	p.State = string(rune(st.State))
+	if st.State == 'Z' && st.Threads > 1 {
 		p.State = "Zl" // as ps(1) has it: only the first thread has ended, the others go on
 	}
-	p.PGID = st.pgrp
-	p.SID = st.session
-	p.TTY = ttyName(st.ttyNr)
-	p.Start = st.start
+	p.PGID = st.PGID
+	p.SID = st.Session
+	p.TTY = procfs.TTYName(st.TTY)
+	p.Start = st.Start
 	if !w.t.boot.IsZero() {
-		p.Started = w.t.boot.Add(time.Duration(st.start) * (time.Second / ticksPerSecond))
+		p.Started = w.t.boot.Add(time.Duration(st.Start) * (time.Second / procfs.TicksPerSecond))
 	}
-	n.rss = st.rss * w.t.pageSize
-	n.cpu = float64(st.cpu) / ticksPerSecond
+	n.rss = st.RSS * w.t.pageSize
+	n.cpu = float64(st.CPU) / procfs.TicksPerSecond
 	p.RSSBytes, p.CPUSeconds = &n.rss, &n.cpu
 
 	// The file belongs to the process's user, but to root when the process may not be dumped;
 	// then only the directory tells.
-	if file.Uid == 0 && st.flags&kernelThread == 0 {
+	if file.Uid == 0 && !st.IsKernelThread() {
 		if err := unix.Fstatat(w.t.root, dir, &file, 0); err != nil {
 			return err
 		}
@@ -140,16 +142,20 @@ func (w *worker) readStat(dir string, p *Process, n *numbers) error {
 	p.UID = &n.uid
 
 	p.Unreadable = beforeArgs
-	if st.flags&kernelThread != 0 || st.state == 'Z' || st.state == 'X' {
+	if st.IsKernelThread() || st.State == 'Z' || st.State == 'X' {
 		p.Unreadable = nil
 	}
 	return nil
 }
 
+// maxCmdline is where a longer command line is cut. The kernel allows megabytes, and any user can
+// make one; nothing that tells one server from another stands so far behind.
+const maxCmdline = 128 << 10
+
 // readArgs reads dir/cmdline. The arguments of one process share one string, and the vectors of
 // many one array.
 func (w *worker) readArgs(dir string, p *Process) error {
-	content, err := w.file.read(dir+"/cmdline", maxCmdline, nil)
+	content, err := w.file.ReadFile(dir+"/cmdline", maxCmdline, nil)
 	if err != nil {
 		return err
 	}
@@ -157,7 +163,7 @@ func (w *worker) readArgs(dir string, p *Process) error {
 		w.args = make([]string, 0, max(need, 512))
 	}
 	first := len(w.args)
-	w.args = splitCmdline(string(content), w.args)
+	w.args = procfs.SplitCmdline(string(content), w.args)
 	if len(w.args) > first {
 		p.Args = w.args[first:len(w.args):len(w.args)]
 	}

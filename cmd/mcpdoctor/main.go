@@ -19,7 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"mcpdoctor/scan"
+	"mcpdoctor/scan/lockfile"
+	"mcpdoctor/scan/terminate"
 )
 
 func main() {
@@ -56,21 +57,21 @@ func main() {
 
 // lock takes the lock that keeps two reaps apart, and returns what gives it back.
 func lock() (func(), error) {
-	l, err := scan.Lock()
+	l, err := lockfile.Acquire()
 	if err != nil {
 		return nil, err
 	}
-	return l.Close, nil
+	return l.Release, nil
 }
 
 // system is the world as the operating system has it.
 func system() *world {
 	return &world{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive, program: ownPath,
-		hold:   func(id scan.ID) (scan.Handle, error) { return scan.Hold(id) },
-		lock:   lock,
-		self:   os.Getpid(),
-		person: func() bool { return atTerminal(os.Stdin, os.Stdout, os.Stderr) },
-		root:   func() bool { return os.Geteuid() == 0 },
+		openProcess: terminate.Open,
+		lock:        lock,
+		self:        os.Getpid(),
+		person:      func() bool { return atTerminal(os.Stdin, os.Stdout, os.Stderr) },
+		root:        func() bool { return os.Geteuid() == 0 },
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/lockfile"
+	"mcpdoctor/scan/terminate"
 )
 
 // How long a reap waits unless it is told otherwise. Servers on an SDK end within 2 s of SIGTERM;
@@ -118,7 +120,7 @@ func (o *reapOptions) run(ctx context.Context, w *world) error {
 func (w *world) oneReap() (unlock func(), err error) {
 	unlock, err = w.lock()
 	switch {
-	case errors.Is(err, scan.ErrLocked):
+	case errors.Is(err, lockfile.ErrLocked):
 		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "wait for it to end, or only look: mcpdoctor reap --dry-run"}
 	case err != nil:
 		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "two reaps must not run at one time, so that nothing is ended without the lock"}
@@ -217,7 +219,7 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	}
 	plan = rules.Confirm(second.seen, first.plan, second.plan, second.report)
 
-	plan = plan.Told(scan.End(ctx, w.hold, plan.Groups(), o.grace.Duration))
+	plan = plan.Told(terminate.Terminate(ctx, w.openProcess, plan.Groups(), o.grace.Duration))
 	plan = o.verify(ctx, w, plan, second)
 	// The log first: whoever reads the result may have gone away, and that ends a program.
 	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
@@ -338,7 +340,7 @@ func (o *reapOptions) openLog() (io.WriteCloser, error) {
 	if o.log == "" {
 		return nopCloser{io.Discard}, nil
 	}
-	f, err := scan.Append(o.log)
+	f, err := lockfile.Append(o.log)
 	if err != nil {
 		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was ended; --log takes the name of a file of your own that can be written"}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // grasp is a handle on a process of a [machine]. It is tied to the process, as a pidfd is, and not to
@@ -15,8 +16,8 @@ type grasp struct {
 	to *task
 }
 
-// hold is what the command is given for [scan.Hold].
-func (m *machine) hold(id scan.ID) (scan.Handle, error) {
+// openProcess is what the command is given for [terminate.Open].
+func (m *machine) openProcess(id scan.ID) (terminate.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
@@ -27,9 +28,9 @@ func (m *machine) hold(id scan.ID) (scan.Handle, error) {
 	}
 	switch p := m.tasks[id.PID]; {
 	case id.Start == 0:
-		return nil, scan.ErrUnnamed
+		return nil, terminate.ErrNoStart
 	case p == nil, p.ended, p.ticks() != id.Start:
-		return nil, scan.ErrGone
+		return nil, terminate.ErrGone
 	default:
 		return &grasp{m, p}, nil
 	}
@@ -57,7 +58,7 @@ func (m *machine) send(p *task, signal string) error {
 	}
 	switch {
 	case p.ended:
-		return scan.ErrGone
+		return terminate.ErrGone
 	case p.refuses != nil:
 		return p.refuses
 	}

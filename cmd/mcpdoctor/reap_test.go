@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/lockfile"
 )
 
 // bench is a machine on which a client is at work, beside whom others can be put. Nobody but those that
@@ -129,7 +130,7 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 	var out, err bytes.Buffer
 	w := &world{
 		in: b.in, out: &out, err: &err, getenv: func(string) string { return "" },
-		now: b.wall, look: b.look, hold: b.hold, self: self.pid,
+		now: b.wall, look: b.look, openProcess: b.openProcess, self: self.pid,
 		lock:   func() (func(), error) { return func() {}, b.locked },
 		person: func() bool { return b.person }, root: func() bool { return b.eyes.uid == 0 },
 	}
@@ -460,7 +461,7 @@ func TestReapRefuses(t *testing.T) {
 		{"all users without root", []string{"--older-than", "1h", "--all-users"}, nil, "--all-users is for root"},
 		{"no such age", []string{"--older-than", "yesterday"}, nil, "90s, 10m, 1h30m or 2d"},
 		{"no such rule", []string{"--older-than", "1h", "--rule", "nonsense"}, nil, "no such rule"},
-		{"another is at work", []string{"--older-than", "1h"}, fmt.Errorf("%w (pid 4711)", scan.ErrLocked), "another reap of this user is at work (pid 4711)"},
+		{"another is at work", []string{"--older-than", "1h"}, fmt.Errorf("%w (pid 4711)", lockfile.ErrLocked), "another reap of this user is at work (pid 4711)"},
 		{"no lock", []string{"--older-than", "1h"}, errors.New("cannot lock it: read-only file system"), "read-only file system"},
 		{"a log that cannot be written", []string{"--older-than", "1h", "--log", "/nowhere/at/all"}, nil, "cannot open the log"},
 		{"a log of nothing", []string{"--from", "-", "--log", "x"}, nil, "there is nothing to log"},

@@ -176,7 +176,7 @@ func (s *planet) reap(t *testing.T) outcome {
 	var out, err bytes.Buffer
 	w := &world{
 		in: strings.NewReader("y\n"), out: &out, err: &err, getenv: func(string) string { return "" },
-		now: s.wall, look: s.look, hold: s.hold, self: s.self.pid,
+		now: s.wall, look: s.look, openProcess: s.openProcess, self: s.self.pid,
 		lock:   func() (func(), error) { return func() {}, nil },
 		person: func() bool { return s.person }, root: func() bool { return s.eyes.uid == 0 },
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // world is all that the command reaches outside of its arguments, so that a test can give another.
@@ -31,11 +32,11 @@ type world struct {
 
 	// What reap needs besides: the handle on one process, the lock that keeps two of its kind apart,
 	// the own PID, and whether a person sits at one of the streams.
-	hold   func(scan.ID) (scan.Handle, error)
-	lock   func() (unlock func(), err error)
-	self   int
-	person func() bool
-	root   func() bool
+	openProcess func(scan.ID) (terminate.Handle, error)
+	lock        func() (unlock func(), err error)
+	self        int
+	person      func() bool
+	root        func() bool
 
 	// finish tells that the verb has something to finish, which an interrupt must not cut short: to
 	// say what it did, or to end what it started.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // Stdio is what was seen of one stdio server, over several starts of its command.
@@ -104,7 +105,7 @@ type Leftover struct {
 
 	// Outcome is what became of it when it was then asked to end, with SIGTERM of its own, after those
 	// below it.
-	Outcome scan.Outcome
+	Outcome terminate.Outcome
 }
 
 // Failure is why a command could not be checked at all. Stderr and Stdout are what it wrote, raw.

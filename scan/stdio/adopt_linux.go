@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // canAdopt tells that the system has somebody adopt who loses its parent.
@@ -37,7 +38,7 @@ func waitFor(pid int) {
 // hasMark tells that a process was started with this entry in its environment. What may not be read,
 // and what has written over it, has none.
 func hasMark(id scan.ID, mark string) bool {
-	h, err := scan.Hold(id)
+	h, err := terminate.Open(id)
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"mcpdoctor/scan/terminate"
 	"slices"
 	"time"
 
@@ -229,8 +230,8 @@ func (c *checker) leave(ctx context.Context, s *scan.Snapshot, tree []*scan.Proc
 	}
 	scan.Examine(ctx, s, pids, scan.ExamineOptions{})
 	scan.Holders(ctx, s, pids, scan.ExamineOptions{})
-	fates := map[scan.ID]scan.Outcome{}
-	for _, group := range scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, polite) {
+	fates := map[scan.ID]terminate.Outcome{}
+	for _, group := range terminate.Terminate(ctx, hold, []terminate.Group{{Stages: stages(tree)}}, polite) {
 		for _, f := range group {
 			fates[f.ID] = f.Outcome
 		}
@@ -268,7 +269,7 @@ func (r *run) act(way facts.Way, top *scan.Process) error {
 	case facts.KillClient:
 		return r.cmd.Process.Kill()
 	}
-	h, err := scan.Hold(top.ID())
+	h, err := terminate.Open(top.ID())
 	if err != nil {
 		return fmt.Errorf("the first process cannot be signalled: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mcpdoctor/scan/terminate"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,7 +135,7 @@ func who(e facts.End) string {
 		if l.Adopted {
 			name = "+" + name
 		}
-		if l.Outcome == scan.Killed {
+		if l.Outcome == terminate.Killed {
 			name += "!"
 		}
 		out = append(out, name)
@@ -231,7 +232,7 @@ func TestCheckWithoutTop(t *testing.T) {
 func TestCheckSeesProcessorTime(t *testing.T) {
 	t.Parallel()
 	out := checkPart(t, 3*time.Second, "busy")
-	if l := out.Ends[0].Left; len(l) != 1 || l[0].CPU < 20 || l[0].Outcome != scan.Ended || l[0].Process.Stdin == nil || l[0].Process.Stdin.Peer != scan.PeerClosed {
+	if l := out.Ends[0].Left; len(l) != 1 || l[0].CPU < 20 || l[0].Outcome != terminate.Ended || l[0].Process.Stdin == nil || l[0].Process.Stdin.Peer != scan.PeerClosed {
 		t.Errorf("left is %+v", l)
 	}
 	if l := out.Ends[1].Left; len(l) != 0 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 )
 
 // kin finds the processes that a check has started, and those that they have started, whatever they
@@ -259,21 +260,21 @@ func (k *kin) clear(ctx context.Context) []scan.Process {
 			return values(tree)
 		}
 		if round == 0 {
-			scan.End(ctx, hold, []scan.Group{{Stages: stages(tree)}}, grace)
+			terminate.Terminate(ctx, hold, []terminate.Group{{Stages: stages(tree)}}, grace)
 			continue
 		}
 		// Who was started since has nobody who would miss it; and one that may not be signalled must not
 		// keep the others.
-		var alone []scan.Group
+		var alone []terminate.Group
 		for _, p := range tree {
-			alone = append(alone, scan.Group{Stages: [][]scan.ID{{p.ID()}}})
+			alone = append(alone, terminate.Group{Stages: [][]scan.ID{{p.ID()}}})
 		}
-		scan.End(ctx, hold, alone, 0)
+		terminate.Terminate(ctx, hold, alone, 0)
 	}
 }
 
-func hold(id scan.ID) (scan.Handle, error) {
-	h, err := scan.Hold(id)
+func hold(id scan.ID) (terminate.Handle, error) {
+	h, err := terminate.Open(id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,12 @@
 package main
 
 const (
-	guard     = "rules/plan_guard.go"
-	plan      = "rules/plan.go"
-	confirm   = "rules/plan_confirm.go"
-	end       = "scan/end.go"
-	hold      = "scan/hold.go"
-	holdLinux = "scan/hold_linux.go"
+	guard       = "rules/plan_guard.go"
+	plan        = "rules/plan.go"
+	confirm     = "rules/plan_confirm.go"
+	end         = "scan/terminate/terminate.go"
+	handle      = "scan/terminate/handle.go"
+	handleLinux = "scan/terminate/handle_linux.go"
 )
 
 // checks are the safety checks of a reap, by the law of reaping that each one keeps.
@@ -94,26 +94,26 @@ var checks = []check{
 		{guard, "case p.Started.IsZero():", "case false:"},
 	}},
 
-	{2, "the first process and itself are not even opened", "TestHoldLaw2Unnamed", []edit{
-		{hold, "case id.PID <= 1 || id.PID == os.Getpid():", "case false && id.PID == os.Getpid():"},
+	{2, "the first process and itself are not even opened", "TestOpenLaw2Unnamed", []edit{
+		{handle, "case id.PID <= 1 || id.PID == os.Getpid():", "case false && id.PID == os.Getpid():"},
 	}},
 
-	{3, "nobody without a start is opened", "TestHoldLaw2Unnamed", []edit{
-		{hold, "case id.Start == 0:", "case false:"},
+	{3, "nobody without a start is opened", "TestOpenLaw2Unnamed", []edit{
+		{handle, "case id.Start == 0:", "case false:"},
 	}},
-	{3, "the start is compared", "TestHoldLaw3OtherStart", []edit{
-		{holdLinux, "case st.start != h.id.Start, st.state", "case st.state"},
+	{3, "the start is compared", "TestOpenLaw3OtherStart", []edit{
+		{handleLinux, "case st.Start != h.id.Start, st.State", "case st.State"},
 	}},
-	{3, "signals go through the handle", "TestHoldLaw3Reused", []edit{
-		{holdLinux, "err = unix.PidfdSendSignal(h.fd, s, nil, 0)", "err = unix.Kill(h.id.PID, s)"},
-		{hold, "case h.ended():", "case false:"}, // which asks the handle too
+	{3, "signals go through the handle", "TestOpenLaw3Reused", []edit{
+		{handleLinux, "err = unix.PidfdSendSignal(h.fd, s, nil, 0)", "err = unix.Kill(h.id.PID, s)"},
+		{handle, "case h.ended():", "case false:"}, // which asks the handle too
 	}},
-	{3, "without a handle the start is compared before each signal", "TestHoldLaw3Reused", []edit{
-		{holdLinux, "} else if err = h.compare(); err == nil {", "} else {"},
-		{hold, "case h.ended():", "case false:"}, // which asks the handle too
+	{3, "without a handle the start is compared before each signal", "TestOpenLaw3Reused", []edit{
+		{handleLinux, "} else if err = h.checkIdentity(); err == nil {", "} else {"},
+		{handle, "case h.ended():", "case false:"}, // which asks the handle too
 	}},
-	{3, "the kernel and /proc mean the same process", "TestEndLaw3OtherNamespace", []edit{
-		{holdLinux, "\treturn errForeign\n}\n", "\treturn nil\n}\n"},
+	{3, "the kernel and /proc mean the same process", "TestTerminateLaw3OtherNamespace", []edit{
+		{handleLinux, "\treturn errOtherNamespace\n}\n", "\treturn nil\n}\n"},
 	}},
 
 	{4, "the server before its launchers, helpers last", "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
@@ -122,14 +122,14 @@ var checks = []check{
 	{4, "the deepest first", "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
 		{plan, "range slices.Backward(s.in.members) {", "range slices.All(s.in.members) {"},
 	}},
-	{4, "a group with one that cannot be opened is left whole", "TestEndScripted", []edit{
-		{end, "if t.fate.Outcome == Refused {\n", "if false {\n"},
+	{4, "a group with one that cannot be opened is left whole", "TestTerminateScripted", []edit{
+		{end, "if t.result.Outcome == Refused {\n", "if false {\n"},
 	}},
-	{4, "a later stage waits", "TestEndScripted", []edit{
+	{4, "a later stage waits", "TestTerminateScripted", []edit{
 		{end, "if t.stage == i && ctx.Err() == nil {", "if i == 0 && ctx.Err() == nil {"},
 	}},
-	{4, "who has ended is not killed", "TestEndScripted", []edit{
-		{end, "func (e *ending) kill(t *target) {\n\tif !e.left(t) {", "func (e *ending) kill(t *target) {\n\tif t.handle == nil {"},
+	{4, "who has ended is not killed", "TestTerminateScripted", []edit{
+		{end, "func (g *group) killOne(t *target) {\n\tif !g.running(t) {", "func (g *group) killOne(t *target) {\n\tif t.handle == nil {"},
 	}},
 
 	{5, "only what is still given up", "TestLaw5SparedAtTheSecondLookWhenItHasAnOwner", []edit{

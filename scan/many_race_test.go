@@ -1,7 +1,0 @@
-//go:build race
-
-package scan
-
-// manyGroups is far fewer than otherwise: the race detector breaks when hundreds of goroutines run in
-// one bubble of synctest (golang/go issue 78156, "CHECK failed ... kEpochLast").
-const manyGroups = 30

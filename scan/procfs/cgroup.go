@@ -1,0 +1,37 @@
+package procfs
+
+import "bytes"
+
+// ParseCgroup returns the control group from the content of /proc/PID/cgroup, lines of
+// "hierarchy:controllers:path"; see cgroups(7). Of the groups that a process is in, one per hierarchy,
+// the unified one ("0::") says most, on older machines systemd's own. Where that is "/", another
+// controller may still name a container. The path is relative to our cgroup namespace, empty when there
+// is none.
+func ParseCgroup(b []byte) string {
+	var unified, systemd, other []byte
+	for line := range bytes.Lines(b) {
+		hierarchy, rest, _ := bytes.Cut(line, []byte(":"))
+		controllers, path, ok := bytes.Cut(rest, []byte(":"))
+		if !ok {
+			continue
+		}
+		path = bytes.TrimSuffix(path, []byte("\n"))
+		switch {
+		case string(hierarchy) == "0" && len(controllers) == 0:
+			unified = path
+		case string(controllers) == "name=systemd":
+			systemd = path
+		case len(other) <= 1:
+			other = path
+		}
+	}
+	for _, path := range [][]byte{unified, systemd, other} {
+		if len(path) > 1 {
+			return string(path)
+		}
+	}
+	if unified != nil || systemd != nil || other != nil {
+		return "/"
+	}
+	return ""
+}

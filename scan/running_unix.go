@@ -1,0 +1,13 @@
+//go:build unix && !linux
+
+package scan
+
+import "github.com/shirou/gopsutil/v4/process"
+
+// Running reports whether the process that id names is running: the PID belongs to a process that began
+// at id.Start and is no zombie.
+func Running(id ID) (bool, error) {
+	p := process.Process{Pid: int32(id.PID)}
+	ms, err := p.CreateTime()
+	return err == nil && ms == id.Start && !zombie(id.PID), err
+}

@@ -1,0 +1,58 @@
+//go:build unix && !linux
+
+package terminate
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan"
+)
+
+// osHandle is empty: these systems have no handle on a process that is not a child.
+type osHandle struct{}
+
+func (h *process) open() error { return h.checkIdentity() }
+
+func (h *process) close() {}
+
+// checkIdentity returns an error unless the PID belongs, by its start time, to the process that the ID
+// names and that is running.
+func (h *process) checkIdentity() error {
+	if err := unix.Kill(h.id.PID, 0); err == unix.ESRCH {
+		return ErrGone
+	}
+	running, err := scan.Running(h.id)
+	switch {
+	case err != nil && errors.Is(unix.Kill(h.id.PID, 0), unix.ESRCH):
+		return ErrGone
+	case err != nil:
+		return err
+	case !running:
+		return ErrGone
+	}
+	return nil
+}
+
+func (h *process) signal(a action) error {
+	if err := h.checkIdentity(); err != nil {
+		return err
+	}
+	var s unix.Signal
+	switch a {
+	case toTerminate:
+		s = unix.SIGTERM
+	case toContinue:
+		s = unix.SIGCONT
+	case toKill:
+		s = unix.SIGKILL
+	}
+	err := unix.Kill(h.id.PID, s)
+	if err == unix.ESRCH {
+		return ErrGone
+	}
+	return err
+}
+
+func (h *process) ended() bool { return errors.Is(h.checkIdentity(), ErrGone) }

@@ -1,0 +1,59 @@
+package terminate
+
+import (
+	"errors"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// osHandle is a handle, which keeps the PID from being reused while it is open.
+type osHandle struct {
+	handle windows.Handle
+}
+
+func (h *process) open() error {
+	const rights = windows.PROCESS_TERMINATE | windows.PROCESS_QUERY_LIMITED_INFORMATION | windows.SYNCHRONIZE
+	handle, err := windows.OpenProcess(rights, false, uint32(h.id.PID))
+	if errors.Is(err, windows.ERROR_INVALID_PARAMETER) { // the PID is unused
+		return ErrGone
+	}
+	if err != nil {
+		return err
+	}
+	h.handle = handle
+	var created, exited, kernel, user windows.Filetime
+	if err := windows.GetProcessTimes(handle, &created, &exited, &kernel, &user); err != nil {
+		h.close()
+		return err
+	}
+	// Milliseconds since 1970, like [scan.Process.Start].
+	if created.Nanoseconds()/int64(time.Millisecond) != h.id.Start || h.ended() {
+		h.close()
+		return ErrGone
+	}
+	return nil
+}
+
+func (h *process) signal(a action) error {
+	if a == toContinue {
+		return nil
+	}
+	err := windows.TerminateProcess(h.handle, 1)
+	if err != nil && h.ended() { // one that is exiting refuses
+		return ErrGone
+	}
+	return err
+}
+
+func (h *process) ended() bool {
+	event, err := windows.WaitForSingleObject(h.handle, 0)
+	return err == nil && event == windows.WAIT_OBJECT_0
+}
+
+func (h *process) close() {
+	if h.handle != 0 {
+		windows.CloseHandle(h.handle) //nolint:errcheck // nothing can be done about it
+		h.handle = 0
+	}
+}
