@@ -6,29 +6,31 @@ import (
 	"reflect"
 	"strings"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/diagnose"
+	"mcpdoctor/rules/format"
 )
 
-// CheckJSON writes a check as one JSON value, to the contract that [rules.Check] is.
-func CheckJSON(w io.Writer, c *rules.Check) error { return writeJSON(w, cleanCheck(c)) }
+// CheckJSON writes a check as one JSON value, to the contract that [diagnose.StdioReport] is.
+func CheckJSON(w io.Writer, c *diagnose.StdioReport) error { return writeJSON(w, cleanCheck(c)) }
 
 // Line makes safe to show what is to be written in one line elsewhere: an error's words.
 func Line(s string) string { return text(s) }
 
 // cleanCheck returns a deep copy in which every string is safe to show. What is secret in the command
 // may only be told by the word before it. Code is our own, and has lines.
-func cleanCheck(c *rules.Check) *rules.Check {
+func cleanCheck(c *diagnose.StdioReport) *diagnose.StdioReport {
 	raw := *c
 	raw.Command = RedactArgs(c.Command)
-	out := copyOf(reflect.ValueOf(&raw), text).Interface().(*rules.Check)
+	out := copyOf(reflect.ValueOf(&raw), text).Interface().(*diagnose.StdioReport)
 	for i, r := range c.Rows {
 		if r.Remedy == nil {
 			continue
 		}
 		out.Rows[i].Remedy.Code = r.Remedy.Code
 		if e := r.Remedy.Entry; e != nil {
-			safe := copyOf(reflect.ValueOf(&rules.Entry{Command: e.Command, Args: RedactArgs(e.Args)}), text)
-			out.Rows[i].Remedy.Entry = safe.Interface().(*rules.Entry)
+			safe := copyOf(reflect.ValueOf(&configured.Entry{Command: e.Command, Args: RedactArgs(e.Args)}), text)
+			out.Rows[i].Remedy.Entry = safe.Interface().(*configured.Entry)
 		}
 	}
 	return out
@@ -36,7 +38,7 @@ func cleanCheck(c *rules.Check) *rules.Check {
 
 // CheckText writes a check for people: what it comes to, the server at rest, then each question with
 // its answer, and what to change.
-func CheckText(w io.Writer, c *rules.Check, o Options) error {
+func CheckText(w io.Writer, c *diagnose.StdioReport, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	c = cleanCheck(c)
 	p.checkSummary(c)
@@ -50,9 +52,9 @@ func CheckText(w io.Writer, c *rules.Check, o Options) error {
 	p.table(t)
 	for i, r := range c.Rows {
 		switch r.Verdict {
-		case rules.CheckFailed:
+		case diagnose.CheckFailed:
 			p.failedRow(r, c.Rows[:i])
-		case rules.CheckUnknown:
+		case diagnose.CheckUnknown:
 			p.line("")
 			p.line(p.s.warn.Render("CANNOT TELL") + " " + p.s.bold.Render(r.Question+"?"))
 			p.wrapped("why", r.Answer)
@@ -67,7 +69,7 @@ func CheckText(w io.Writer, c *rules.Check, o Options) error {
 	return p.err
 }
 
-func (p *printer) checkSummary(c *rules.Check) {
+func (p *printer) checkSummary(c *diagnose.StdioReport) {
 	s := c.Server
 	name := strings.TrimSpace(s.Name + " " + s.Version)
 	if name == "" {
@@ -81,13 +83,13 @@ func (p *printer) checkSummary(c *rules.Check) {
 	default:
 		p.line(p.s.good.Render("All is well.") + " " + p.s.bold.Render(name) + " leaves nothing behind.")
 	}
-	line := fmt.Sprintf("protocol %s, %s, answers %s after its start", s.Protocol, rules.Count(s.Tools, "tool"), between(s.StartupSeconds))
+	line := fmt.Sprintf("protocol %s, %s, answers %s after its start", s.Protocol, format.Count(s.Tools, "tool"), between(s.StartupSeconds))
 	if s.RSSBytes != nil {
-		line += "; at rest " + rules.Bytes(*s.RSSBytes) + " RSS"
+		line += "; at rest " + format.Bytes(*s.RSSBytes) + " RSS"
 		if s.PSSBytes != nil {
-			line += ", " + rules.Bytes(*s.PSSBytes) + " PSS"
+			line += ", " + format.Bytes(*s.PSSBytes) + " PSS"
 		}
-		line += " in " + rules.Count(len(s.Layers), "process")
+		line += " in " + format.Count(len(s.Layers), "process")
 	}
 	p.line(p.s.dim.Render(line))
 }
@@ -110,7 +112,7 @@ func between(seconds []float64) string {
 }
 
 // layers writes the processes at rest, each under its parent.
-func (p *printer) layers(layers []rules.Layer) {
+func (p *printer) layers(layers []diagnose.Layer) {
 	t := table{head: []string{"PID", "RSS", "PSS", "LAYER", "COMMAND"}}
 	depth := map[int]int{}
 	for _, l := range layers[:p.shown(len(layers))] {
@@ -147,12 +149,12 @@ func size(n *int64) string {
 	if n == nil {
 		return "-"
 	}
-	return rules.Bytes(*n)
+	return format.Bytes(*n)
 }
 
 // failedRow writes a question that failed: why, who stayed, and what to change. What was said of an
 // earlier one already is not said again.
-func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
+func (p *printer) failedRow(r diagnose.CheckRow, before []diagnose.CheckRow) {
 	p.line("")
 	p.line(p.s.err.Render("FAILED") + " " + p.s.bold.Render(r.Question+"?"))
 	for i, s := range r.Because[:p.shown(len(r.Because))] {
@@ -179,7 +181,7 @@ func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
 		return
 	}
 	for _, b := range before {
-		if b.Verdict == rules.CheckFailed && reflect.DeepEqual(b.Remedy, r.Remedy) {
+		if b.Verdict == diagnose.CheckFailed && reflect.DeepEqual(b.Remedy, r.Remedy) {
 			p.wrapped("fix", "as above")
 			return
 		}
@@ -187,7 +189,7 @@ func (p *printer) failedRow(r rules.CheckRow, before []rules.CheckRow) {
 	p.checkRemedy(r.Remedy)
 }
 
-func (p *printer) checkRemedy(r *rules.CheckRemedy) {
+func (p *printer) checkRemedy(r *diagnose.CheckRemedy) {
 	for i, s := range r.Steps {
 		p.wrapped(first(i, "fix"), s)
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan/terminate"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ import (
 )
 
 // checkedServer is a stubborn server behind npx, whose SIGTERM is lost, and who says what it likes.
-func checkedServer(words string) *rules.Check {
+func checkedServer(words string) *diagnose.StdioReport {
 	if len(words) > 4*longest { // a longer line of shell is not looked into
 		words = words[:4*longest]
 	}
@@ -33,7 +34,7 @@ func checkedServer(words string) *rules.Check {
 		of.PPID = ppid
 		return facts.Leftover{Process: of, Adopted: adopted, CPU: 37, Outcome: terminate.Ended}
 	}
-	c := rules.JudgeStdio(&facts.Stdio{
+	c := diagnose.Stdio(&facts.Stdio{
 		Command: []string{"npx", "-y", "some-mcp@1.2.3", "--token", "hunter2", words}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: tree,
 		Startups: []time.Duration{2500 * time.Millisecond, 600 * time.Millisecond},
 		Server:   facts.Server{Name: "some " + words, Version: "1.2.3", Protocol: "2025-06-18", Tools: 3},
@@ -51,7 +52,7 @@ func checkedServer(words string) *rules.Check {
 }
 
 func TestGoldenCheck(t *testing.T) {
-	well := rules.JudgeStdio(&facts.Stdio{
+	well := diagnose.Stdio(&facts.Stdio{
 		Command: []string{"node", "server.mjs"}, OS: "linux", Self: 10, Timeout: 20 * time.Second, Startups: []time.Duration{600 * time.Millisecond},
 		Server: facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 1},
 		Rest:   []scan.Process{{PID: 70, PPID: 10, Start: 70, Args: []string{"node", "server.mjs"}}},
@@ -86,7 +87,7 @@ func TestCheckOfMany(t *testing.T) {
 		end.Before = seen.Rest
 		seen.Ends = []facts.End{end}
 		var b bytes.Buffer
-		if err := CheckText(&b, rules.JudgeStdio(seen), Options{}); err != nil {
+		if err := CheckText(&b, diagnose.Stdio(seen), Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := strings.Count(b.String(), "one-of-many"), 2*min(n, 10+n%10); got != want || says != "" && strings.Count(b.String(), says) != 3 || says == "" && strings.Contains(b.String(), " more, ") {
@@ -128,8 +129,8 @@ func TestHostileCheck(t *testing.T) {
 			if strings.Contains(text.String(), "\nERROR") {
 				t.Errorf("%s: a server begins a line of ours:\n%s", name, text.String())
 			}
-			var back rules.Check
-			if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil || back.Kind != rules.CheckKind || len(back.Rows) != 4 {
+			var back diagnose.StdioReport
+			if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil || back.Kind != diagnose.StdioKind || len(back.Rows) != 4 {
 				t.Errorf("%s: the JSON is %v, %+v", name, err, back)
 			}
 			if code := back.Rows[0].Remedy.Code; code == nil || code.Code != rules.Lookup("orphan").Code[0].Code {

@@ -5,16 +5,17 @@ import (
 	"io"
 	"strings"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/format"
 	"mcpdoctor/scan/config"
 )
 
-// ConfigJSON writes a configuration as one JSON value, to the contract that [rules.Configuration] is.
-func ConfigJSON(w io.Writer, c *rules.Configuration) error { return writeJSON(w, cleanConfig(c)) }
+// ConfigJSON writes a configuration as one JSON value, to the contract that [configured.Report] is.
+func ConfigJSON(w io.Writer, c *configured.Report) error { return writeJSON(w, cleanConfig(c)) }
 
 // ConfigText writes a configuration for people: what is configured, by client and file, how much of
 // it runs, and what could be better. Verbose adds every place that was looked at.
-func ConfigText(w io.Writer, c *rules.Configuration, o Options) error {
+func ConfigText(w io.Writer, c *configured.Report, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	c = cleanConfig(c)
 	p.configSummary(c)
@@ -41,7 +42,7 @@ func ConfigText(w io.Writer, c *rules.Configuration, o Options) error {
 	return p.err
 }
 
-func (p *printer) configSummary(c *rules.Configuration) {
+func (p *printer) configSummary(c *configured.Report) {
 	if len(c.Servers) == 0 {
 		p.line("No MCP servers are configured. -v lists every place that was looked at.")
 		return
@@ -54,7 +55,7 @@ func (p *printer) configSummary(c *rules.Configuration) {
 			running[pid] = true
 		}
 	}
-	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), rules.Count(len(clients), "client"))
+	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), format.Count(len(clients), "client"))
 	switch len(running) {
 	case 0:
 		line += "None of them runs now."
@@ -68,13 +69,13 @@ func (p *printer) configSummary(c *rules.Configuration) {
 
 func are(n int, noun string) string {
 	if n == 1 {
-		return rules.Count(n, noun) + " is"
+		return format.Count(n, noun) + " is"
 	}
-	return rules.Count(n, noun) + " are"
+	return format.Count(n, noun) + " are"
 }
 
 // configFile writes the servers of one file.
-func (p *printer) configFile(servers []rules.ConfiguredServer) {
+func (p *printer) configFile(servers []configured.Server) {
 	s := servers[0]
 	p.line("")
 	head := p.s.bold.Render(s.Client) + "  " + s.File
@@ -86,7 +87,7 @@ func (p *printer) configFile(servers []rules.ConfiguredServer) {
 	for _, s := range servers {
 		runs, rss := "-", "-"
 		if s.Instances > 0 {
-			runs, rss = fmt.Sprint(s.Instances), rules.Bytes(s.RSSBytes)
+			runs, rss = fmt.Sprint(s.Instances), format.Bytes(s.RSSBytes)
 		}
 		if s.Disabled {
 			runs = strings.TrimPrefix(runs+" off", "- ")
@@ -97,7 +98,7 @@ func (p *printer) configFile(servers []rules.ConfiguredServer) {
 }
 
 // startedAs is how a server is reached, in one line.
-func startedAs(s rules.ConfiguredServer) string {
+func startedAs(s configured.Server) string {
 	if s.URL != "" {
 		return s.URL + " (" + string(s.Transport) + ")"
 	}
@@ -118,7 +119,7 @@ func commandOf(command string, args []string) string {
 // fewItems is how many servers of an advice are shown unless all are asked for.
 const fewItems = 4
 
-func (p *printer) advice(a rules.Advice) {
+func (p *printer) advice(a configured.Advice) {
 	p.line("")
 	p.line(p.s.info.Render(strings.ToUpper(string(a.Severity))) + " " + p.s.bold.Render(a.Title))
 	p.wrapped("why", a.Why)
@@ -155,7 +156,7 @@ func (p *printer) places(places []config.Place) {
 		there := string(at.State)
 		switch {
 		case at.State == config.Present:
-			there = rules.Count(at.Servers, "server")
+			there = format.Count(at.Servers, "server")
 		case at.Line > 0:
 			there += fmt.Sprintf(": %s, line %d", at.Reason, at.Line)
 		case at.Reason != "":

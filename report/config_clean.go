@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/configured"
 	"mcpdoctor/scan"
 )
 
 // cleanConfig returns a deep copy in which every string is safe to show. Configuration files hold
 // secrets that command lines do not, so that more is hidden than in a report: the values of all
 // variables, and in URLs whatever may be a key.
-func cleanConfig(c *rules.Configuration) *rules.Configuration {
+func cleanConfig(c *configured.Report) *configured.Report {
 	out := *c
 	out.Servers = slices.Clone(c.Servers)
 	for i := range out.Servers {
@@ -23,12 +24,12 @@ func cleanConfig(c *rules.Configuration) *rules.Configuration {
 		items := slices.Clone(out.Advice[i].Items)
 		for j := range items {
 			if e := items[j].Entry; e != nil {
-				items[j].Entry = &rules.Entry{Command: e.Command, Args: configArgs(e.Command, e.Args)}
+				items[j].Entry = &configured.Entry{Command: e.Command, Args: configArgs(e.Command, e.Args)}
 			}
 		}
 		out.Advice[i].Items = items
 	}
-	return copyOf(reflect.ValueOf(&out), configText).Interface().(*rules.Configuration)
+	return copyOf(reflect.ValueOf(&out), configText).Interface().(*configured.Report)
 }
 
 // configText makes one string of a configuration safe.
@@ -41,9 +42,9 @@ func configText(s string) string {
 
 // configArgs hides what only whole words tell: --token x, -e name=value, and NAME=a value with spaces.
 // What one letter means is known of launchers, so that only those of the program may be of a secret.
-func configArgs(command string, args []string) []string {
+func configArgs(cmd string, args []string) []string {
 	out := RedactArgs(args)
-	program := rules.Resolve(&scan.Process{Args: append([]string{command}, args...)}, "")
+	program := command.Parse(&scan.Process{Args: append([]string{cmd}, args...)}, "")
 	launcher := len(args) - len(program.Args)
 	if program.Program == "" {
 		launcher = 0

@@ -11,24 +11,26 @@ import (
 	"unicode"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/config"
 )
 
 // configuration is a home with a bit of everything, beside the processes that belong to it.
-func configuration() *rules.Configuration {
+func configuration() *configured.Report {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	process := func(pid, ppid int, rss int64, args ...string) scan.Process {
+	proc := func(pid, ppid int, rss int64, args ...string) scan.Process {
 		return scan.Process{PID: pid, PPID: ppid, Start: int64(pid), Started: at.Add(-time.Hour), Args: args, RSSBytes: &rss, CWD: "/home/me/src/app"}
 	}
-	seen := rules.Recognise(&scan.Snapshot{Taken: at, Host: scan.Host{OS: "linux"}, Processes: []scan.Process{
-		process(1, 0, 0, "/sbin/init"), process(70, 1, 400<<20, "claude"), process(71, 1, 300<<20, "claude"),
-		process(80, 70, 70<<20, "npm exec @playwright/mcp@latest --headless"), process(81, 80, 90<<20, "node", "/home/me/.npm/_npx/0f/node_modules/.bin/playwright-mcp", "--headless"),
-		process(82, 71, 70<<20, "npm exec @playwright/mcp@latest --headless"), process(83, 82, 90<<20, "node", "/home/me/.npm/_npx/0f/node_modules/.bin/playwright-mcp", "--headless"),
-		process(90, 70, 40<<20, "python", "server.py"),
+	seen := process.Recognise(&scan.Snapshot{Taken: at, Host: scan.Host{OS: "linux"}, Processes: []scan.Process{
+		proc(1, 0, 0, "/sbin/init"), proc(70, 1, 400<<20, "claude"), proc(71, 1, 300<<20, "claude"),
+		proc(80, 70, 70<<20, "npm exec @playwright/mcp@latest --headless"), proc(81, 80, 90<<20, "node", "/home/me/.npm/_npx/0f/node_modules/.bin/playwright-mcp", "--headless"),
+		proc(82, 71, 70<<20, "npm exec @playwright/mcp@latest --headless"), proc(83, 82, 90<<20, "node", "/home/me/.npm/_npx/0f/node_modules/.bin/playwright-mcp", "--headless"),
+		proc(90, 70, 40<<20, "python", "server.py"),
 	}})
 	claude, cursor, project := "/home/me/.claude.json", "/home/me/.cursor/mcp.json", "/home/me/src/app/.mcp.json"
-	configured := rules.Configure(seen, config.Found{
+	configured := configured.Attribute(seen, config.Found{
 		Home: "/home/me",
 		Servers: []config.Server{
 			{Client: "Claude Code", Name: "linear", File: claude, Transport: config.SSE, URL: "https://mcp.linear.app/sse"},
@@ -48,7 +50,7 @@ func configuration() *rules.Configuration {
 			{Client: "Claude Code", Path: project, Project: "/home/me/src/app", State: config.Present, Servers: 1},
 		},
 	}, nil)
-	c := configured.Configuration()
+	c := configured.Report()
 	c.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return c
 }
@@ -99,13 +101,13 @@ func TestConfigGolden(t *testing.T) {
 }
 
 func TestConfigEmpty(t *testing.T) {
-	configured := rules.Configure(rules.Recognise(&scan.Snapshot{}), config.Found{}, nil)
+	configured := configured.Attribute(process.Recognise(&scan.Snapshot{}), config.Found{}, nil)
 	var b bytes.Buffer
-	if err := ConfigText(&b, configured.Configuration(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every place that was looked at.\n" {
+	if err := ConfigText(&b, configured.Report(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every place that was looked at.\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
 	b.Reset()
-	if err := ConfigJSON(&b, configured.Configuration()); err != nil || strings.Contains(b.String(), "null") {
+	if err := ConfigJSON(&b, configured.Report()); err != nil || strings.Contains(b.String(), "null") {
 		t.Errorf("%v, %s", err, b.String())
 	}
 }
@@ -178,13 +180,13 @@ func TestConfigSecrets(t *testing.T) {
 		}
 		one, other := s, s
 		one.Client, other.Client = "Claude Code", "Cursor"
-		seen := rules.Recognise(&scan.Snapshot{Host: scan.Host{OS: "linux"}})
-		configured := rules.Configure(seen, config.Found{Servers: []config.Server{one, other}}, nil)
+		seen := process.Recognise(&scan.Snapshot{Host: scan.Host{OS: "linux"}})
+		configured := configured.Attribute(seen, config.Found{Servers: []config.Server{one, other}}, nil)
 		var text, asJSON bytes.Buffer
-		if err := ConfigText(&text, configured.Configuration(), Options{Verbose: true}); err != nil {
+		if err := ConfigText(&text, configured.Report(), Options{Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := ConfigJSON(&asJSON, configured.Configuration()); err != nil {
+		if err := ConfigJSON(&asJSON, configured.Report()); err != nil {
 			t.Fatal(err)
 		}
 		for _, out := range []string{text.String(), asJSON.String()} {
@@ -225,19 +227,19 @@ func TestConfigArgsShown(t *testing.T) {
 // TestConfigHostile gives everything in a file a name that commands terminals.
 func TestConfigHostile(t *testing.T) {
 	evil := "\x1b[2J\x1b]0;title\x07\nINFO nothing is wrong\r\u202e\u2028\xff" + strings.Repeat("x", 100_000)
-	seen := rules.Recognise(&scan.Snapshot{Host: scan.Host{OS: "linux"}})
+	seen := process.Recognise(&scan.Snapshot{Host: scan.Host{OS: "linux"}})
 	var servers []config.Server
 	for _, client := range []string{evil, evil + "2"} {
 		servers = append(servers,
 			config.Server{Client: client, Name: evil, File: evil, Project: evil, CWD: evil, Transport: config.Stdio, Command: "npx", Args: []string{"-y", "x-mcp", evil}},
 			config.Server{Client: client, Name: evil, File: evil, Transport: config.SSE, URL: "https://example.com/" + evil + "/sse"})
 	}
-	configured := rules.Configure(seen, config.Found{Servers: servers, Places: []config.Place{{Client: evil, Path: evil, State: config.Broken, Reason: evil}}}, nil)
+	configured := configured.Attribute(seen, config.Found{Servers: servers, Places: []config.Place{{Client: evil, Path: evil, State: config.Broken, Reason: evil}}}, nil)
 	var text, asJSON bytes.Buffer
-	if err := ConfigText(&text, configured.Configuration(), Options{Verbose: true, Width: 100}); err != nil {
+	if err := ConfigText(&text, configured.Report(), Options{Verbose: true, Width: 100}); err != nil {
 		t.Fatal(err)
 	}
-	if err := ConfigJSON(&asJSON, configured.Configuration()); err != nil {
+	if err := ConfigJSON(&asJSON, configured.Report()); err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), asJSON.String()} {

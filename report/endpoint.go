@@ -8,16 +8,19 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
+	"mcpdoctor/rules/format"
 )
 
 // EndpointJSON writes what was asked of an endpoint as one JSON value, to the contract that
-// [rules.EndpointReport] is.
-func EndpointJSON(w io.Writer, r *rules.EndpointReport) error { return writeJSON(w, cleanEndpoint(r)) }
+// [diagnose.EndpointReport] is.
+func EndpointJSON(w io.Writer, r *diagnose.EndpointReport) error {
+	return writeJSON(w, cleanEndpoint(r))
+}
 
 // EndpointText writes it for people: each question with its verdict and answer, what that means, and
 // what to change.
-func EndpointText(w io.Writer, r *rules.EndpointReport, o Options) error {
+func EndpointText(w io.Writer, r *diagnose.EndpointReport, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	r = cleanEndpoint(r)
 	p.endpointSummary(r)
@@ -42,24 +45,24 @@ func EndpointText(w io.Writer, r *rules.EndpointReport, o Options) error {
 }
 
 // cleanEndpoint returns a deep copy in which every string is safe to show.
-func cleanEndpoint(r *rules.EndpointReport) *rules.EndpointReport {
-	return copyOf(reflect.ValueOf(r), text).Interface().(*rules.EndpointReport)
+func cleanEndpoint(r *diagnose.EndpointReport) *diagnose.EndpointReport {
+	return copyOf(reflect.ValueOf(r), text).Interface().(*diagnose.EndpointReport)
 }
 
-func (p *printer) endpointSummary(r *rules.EndpointReport) {
+func (p *printer) endpointSummary(r *diagnose.EndpointReport) {
 	failed, unsure := 0, 0
 	for _, v := range r.Verdicts {
 		switch v.Verdict {
-		case rules.Failed:
+		case diagnose.Failed:
 			failed++
-		case rules.Unsure:
+		case diagnose.Unsure:
 			unsure++
 		}
 	}
 	line := p.s.good.Render("All well.")
 	switch {
 	case failed > 0:
-		line = p.s.err.Render(fmt.Sprintf("%d of %s failed.", failed, rules.Count(len(r.Verdicts), "question")))
+		line = p.s.err.Render(fmt.Sprintf("%d of %s failed.", failed, format.Count(len(r.Verdicts), "question")))
 	case unsure > 0:
 		line = p.s.good.Render("Nothing failed.")
 	}
@@ -83,7 +86,7 @@ func (p *printer) endpointSummary(r *rules.EndpointReport) {
 }
 
 // verdicts writes the table. The answers are its last column, and are wrapped rather than cut.
-func (p *printer) verdicts(rows []rules.EndpointVerdict) {
+func (p *printer) verdicts(rows []diagnose.EndpointVerdict) {
 	question, verdict := lipgloss.Width("QUESTION"), lipgloss.Width("VERDICT")
 	for _, v := range rows {
 		question, verdict = max(question, lipgloss.Width(v.Question)), max(verdict, lipgloss.Width(string(v.Verdict)))
@@ -92,7 +95,7 @@ func (p *printer) verdicts(rows []rules.EndpointVerdict) {
 		return "  " + pad(q, question) + "  " + pad(v, verdict) + "  " + a
 	}
 	p.line(p.s.dim.Render(line("QUESTION", "VERDICT", "ANSWER")))
-	style := map[rules.EndpointOutcome]lipgloss.Style{rules.OK: p.s.good, rules.Failed: p.s.err, rules.Unsure: p.s.warn, rules.Note: p.s.info}
+	style := map[diagnose.EndpointOutcome]lipgloss.Style{diagnose.OK: p.s.good, diagnose.Failed: p.s.err, diagnose.Unsure: p.s.warn, diagnose.Note: p.s.info}
 	for _, v := range rows {
 		for i, l := range p.wrap(v.Answer, question+verdict+6) {
 			if i == 0 {
@@ -105,9 +108,9 @@ func (p *printer) verdicts(rows []rules.EndpointVerdict) {
 }
 
 // exchanges writes what was sent and what came back, in order.
-func (p *printer) exchanges(r *rules.EndpointReport) {
+func (p *printer) exchanges(r *diagnose.EndpointReport) {
 	p.line("")
-	p.line(p.s.bold.Render(fmt.Sprintf("All questions, of %s", rules.Count(r.Requests, "request"))))
+	p.line(p.s.bold.Render(fmt.Sprintf("All questions, of %s", format.Count(r.Requests, "request"))))
 	t := table{head: []string{"MS", "SENT", "ANSWER"}, own: true}
 	for _, x := range r.Exchanges {
 		t.row(fmt.Sprint(x.DurationMS), x.Sent, x.Answer.Words())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/facts"
 )
@@ -57,8 +58,8 @@ func legacyEndpoint() *facts.Endpoint {
 	}
 }
 
-func judgedEndpoint(e *facts.Endpoint) *rules.EndpointReport {
-	r := rules.JudgeEndpoint(e, time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
+func judgedEndpoint(e *facts.Endpoint) *diagnose.EndpointReport {
+	r := diagnose.Endpoint(e, time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC))
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return r
 }
@@ -137,7 +138,7 @@ func TestHostileEndpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			harmless(t, "JSON", b.String(), "\n")
-			var back rules.EndpointReport
+			var back diagnose.EndpointReport
 			if err := json.Unmarshal(b.Bytes(), &back); err != nil || len(back.Verdicts) != len(r.Verdicts) {
 				t.Errorf("the report is no JSON: %v", err)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -26,7 +27,7 @@ func judged(t *testing.T, name string) *rules.Report {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	r := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
+	r := rules.Judge(process.Recognise(&c.Snapshot), rules.Options{})
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return r
 }

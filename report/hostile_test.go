@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -64,7 +65,7 @@ func TestHostileCommandLines(t *testing.T) {
 	for what, words := range nasty {
 		t.Run(what, func(t *testing.T) {
 			s := hostile(words)
-			r := rules.Judge(rules.Recognise(s), rules.Options{})
+			r := rules.Judge(process.Recognise(s), rules.Options{})
 			if len(r.Findings) == 0 {
 				t.Fatal("nothing was found, so nothing is tested")
 			}
@@ -127,12 +128,12 @@ func harmless(t *testing.T, what, s, allowed string) {
 func TestSameReportSameBytes(t *testing.T) {
 	s := hostile("x")
 	var first bytes.Buffer
-	if err := Text(&first, rules.Judge(rules.Recognise(s), rules.Options{}), Options{Verbose: true}); err != nil {
+	if err := Text(&first, rules.Judge(process.Recognise(s), rules.Options{}), Options{Verbose: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {
 		var b bytes.Buffer
-		if err := Text(&b, rules.Judge(rules.Recognise(s), rules.Options{}), Options{Verbose: true}); err != nil {
+		if err := Text(&b, rules.Judge(process.Recognise(s), rules.Options{}), Options{Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != first.String() {

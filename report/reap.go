@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
+	"mcpdoctor/rules/reap"
 )
 
 // Plan writes for people what a reap would end: how much comes back, then each finding with its
 // evidence and its instances, then what is kept all the same and why. Of nothing it says what was
 // looked for.
-func Plan(w io.Writer, p *rules.Plan, o Options) error {
+func Plan(w io.Writer, p *reap.Plan, o Options) error {
 	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	p = cleanPlan(p)
 	out.planSummary(p)
@@ -26,13 +28,13 @@ func Plan(w io.Writer, p *rules.Plan, o Options) error {
 
 // planSummary says how much is to be ended and what comes back. Of nothing it says what was asked,
 // so that nobody takes it for a clean bill of health.
-func (p *printer) planSummary(plan *rules.Plan) {
+func (p *printer) planSummary(plan *reap.Plan) {
 	s := plan.Summary
 	if s.Instances == 0 {
 		p.line(p.s.good.Render("Nothing is to be ended.") + " " + nothing(plan))
 		return
 	}
-	line := amount(s.Instances, s.Processes, s.RSSBytes) + " of " + rules.Count(len(byFinding(plan.Instances)), "leak") + " would be ended"
+	line := amount(s.Instances, s.Processes, s.RSSBytes) + " of " + format.Count(len(byFinding(plan.Instances)), "leak") + " would be ended"
 	if s.PSSBytes > 0 {
 		line += "; " + comesBack(s.PSSBytes)
 	}
@@ -40,7 +42,7 @@ func (p *printer) planSummary(plan *rules.Plan) {
 }
 
 func amount(instances, processes int, rss int64) string {
-	return fmt.Sprintf("%s (%s%s)", rules.Count(instances, "instance"), rules.Count(processes, "process"), memory(rss))
+	return fmt.Sprintf("%s (%s%s)", format.Count(instances, "instance"), format.Count(processes, "process"), memory(rss))
 }
 
 // memory is how much a text adds about RSS: nothing when it is not known of anybody.
@@ -48,13 +50,13 @@ func memory(rss int64) string {
 	if rss == 0 {
 		return ""
 	}
-	return ", " + rules.Bytes(rss) + " RSS"
+	return ", " + format.Bytes(rss) + " RSS"
 }
 
-func comesBack(pss int64) string { return rules.Bytes(pss) + " come back (PSS)" }
+func comesBack(pss int64) string { return format.Bytes(pss) + " come back (PSS)" }
 
 // nothing says what was looked for and not found.
-func nothing(plan *rules.Plan) string {
+func nothing(plan *reap.Plan) string {
 	var age string
 	if plan.OlderThanSeconds > 0 {
 		age = " and is at least " + seconds(plan.OlderThanSeconds) + " old"
@@ -72,11 +74,11 @@ func nothing(plan *rules.Plan) string {
 	return "Nothing that may be ended" + age + " was found by " + by + strings.Join(plan.Rules, ", ") + "."
 }
 
-func seconds(n int64) string { return rules.Age(time.Duration(n) * time.Second) }
+func seconds(n int64) string { return format.Age(time.Duration(n) * time.Second) }
 
 // byFinding groups instances by the finding that gave them up, in the order of the first of each.
-func byFinding(all []rules.Doomed) [][]rules.Doomed {
-	return grouped(all, func(d rules.Doomed) string { return d.Finding })
+func byFinding(all []reap.PlannedInstance) [][]reap.PlannedInstance {
+	return grouped(all, func(d reap.PlannedInstance) string { return d.Finding })
 }
 
 // grouped puts those together that have the same key, in the order of the first of each.
@@ -96,7 +98,7 @@ func grouped[T any](all []T, key func(T) string) [][]T {
 }
 
 // planned writes the instances of one finding.
-func (p *printer) planned(group []rules.Doomed) {
+func (p *printer) planned(group []reap.PlannedInstance) {
 	p.line("")
 	for _, l := range p.wrap(group[0].Title, 0) {
 		p.line(p.s.bold.Render(l))
@@ -121,7 +123,7 @@ func (p *printer) planned(group []rules.Doomed) {
 
 // doomed writes a line for each instance, and below it one for each of its processes in the order in
 // which they are asked to end, unless there are too many instances for that.
-func (p *printer) doomed(group []rules.Doomed) {
+func (p *printer) doomed(group []reap.PlannedInstance) {
 	lines := 0
 	for _, d := range group {
 		lines += 1 + parts(d)
@@ -129,7 +131,7 @@ func (p *printer) doomed(group []rules.Doomed) {
 	brief := len(group) > 1 && lines > treeRows && !p.o.Verbose
 	t := table{head: []string{"PID", "AGE", "RSS", "SERVER", "COMMAND"}}
 	for _, d := range group {
-		t.row(pidList(pidsOf(d), fewPIDs), age(d.AgeSeconds, d.Started), rules.Bytes(d.RSSBytes), d.Server, worker(d).Command)
+		t.row(pidList(pidsOf(d), fewPIDs), age(d.AgeSeconds, d.Started), format.Bytes(d.RSSBytes), d.Server, worker(d).Command)
 		if brief {
 			continue
 		}
@@ -146,7 +148,7 @@ func (p *printer) doomed(group []rules.Doomed) {
 }
 
 // parts is how many lines of processes an instance has below its own: none when it is only one.
-func parts(d rules.Doomed) int {
+func parts(d reap.PlannedInstance) int {
 	if len(d.Processes) == 1 {
 		return 0
 	}
@@ -154,7 +156,7 @@ func parts(d rules.Doomed) int {
 }
 
 // notes writes what is kept, what is ended on request only, and what could not be seen.
-func (p *printer) notes(plan *rules.Plan) {
+func (p *printer) notes(plan *reap.Plan) {
 	kept := p.keptWords(plan)
 	if len(kept)+len(plan.OnRequest)+len(plan.Problems) > 0 && len(plan.Instances) > 0 {
 		p.line("")
@@ -163,7 +165,7 @@ func (p *printer) notes(plan *rules.Plan) {
 		p.wrapped("kept", words)
 	}
 	for _, q := range plan.OnRequest {
-		p.wrapped("kept", fmt.Sprintf("%s, %s: in doubt, as mcpdoctor scan says; mcpdoctor reap --rule %s would end %s", rules.Count(q.Instances, "instance"), q.Rule, q.Rule, them(q.Instances)))
+		p.wrapped("kept", fmt.Sprintf("%s, %s: in doubt, as mcpdoctor scan says; mcpdoctor reap --rule %s would end %s", format.Count(q.Instances, "instance"), q.Rule, q.Rule, them(q.Instances)))
 	}
 	for _, s := range plan.Problems {
 		p.wrapped("note", s)
@@ -179,8 +181,8 @@ func them(n int) string {
 
 // keptWords says who is kept and why: each by itself when all are asked for, otherwise together who
 // is kept for the same reason.
-func (p *printer) keptWords(plan *rules.Plan) []string {
-	why := func(k rules.Kept) string { return k.Rule + ": " + sharedReason(k, plan.OlderThanSeconds) }
+func (p *printer) keptWords(plan *reap.Plan) []string {
+	why := func(k reap.Kept) string { return k.Rule + ": " + sharedReason(k, plan.OlderThanSeconds) }
 	groups := grouped(plan.Kept, why)
 	var out []string
 	for _, group := range groups {
@@ -191,7 +193,7 @@ func (p *printer) keptWords(plan *rules.Plan) []string {
 			continue
 		}
 		var who []string
-		for _, same := range grouped(group, func(k rules.Kept) string { return k.Server }) {
+		for _, same := range grouped(group, func(k reap.Kept) string { return k.Server }) {
 			words := named(same[0].Server, pidList(pidsOfKept(same), p.most()))
 			if len(same) > 1 {
 				words = fmt.Sprintf("%d instances of %s", len(same), words)
@@ -204,20 +206,20 @@ func (p *printer) keptWords(plan *rules.Plan) []string {
 }
 
 // leftWords says what of the instances is not ended with them, and why.
-func (p *printer) leftWords(instances []rules.Doomed) []string {
-	var left []rules.Kept
+func (p *printer) leftWords(instances []reap.PlannedInstance) []string {
+	var left []reap.Kept
 	for _, d := range instances {
 		left = append(left, d.Left...)
 	}
 	var out []string
-	for _, same := range grouped(left, func(k rules.Kept) string { return k.Server + "\x00" + k.Reason }) {
+	for _, same := range grouped(left, func(k reap.Kept) string { return k.Server + "\x00" + k.Reason }) {
 		out = append(out, fmt.Sprintf("pid %s of %s: %s", pidList(pidsOfKept(same), p.most()), same[0].Server, same[0].Reason))
 	}
 	return out
 }
 
 // sharedReason is why something is kept, without what is only true of this one.
-func sharedReason(k rules.Kept, olderThan int64) string {
+func sharedReason(k reap.Kept, olderThan int64) string {
 	if k.Young {
 		return "younger than " + seconds(olderThan)
 	}
@@ -226,7 +228,7 @@ func sharedReason(k rules.Kept, olderThan int64) string {
 }
 
 // ownReason is why something is kept. A PID is named in it only when it is one of several.
-func ownReason(k rules.Kept) string {
+func ownReason(k reap.Kept) string {
 	if pid, reason := aboutPID(k); pid != 0 && len(k.PIDs) == 1 {
 		return reason
 	}
@@ -235,7 +237,7 @@ func ownReason(k rules.Kept) string {
 
 // aboutPID cuts a reason that is about one process ("pid 12: it is ...") at the colon. The PID is 0
 // when it is about all.
-func aboutPID(k rules.Kept) (pid int, reason string) {
+func aboutPID(k reap.Kept) (pid int, reason string) {
 	for _, pid := range k.PIDs {
 		if rest, ok := strings.CutPrefix(k.Reason, fmt.Sprintf("pid %d: ", pid)); ok {
 			return pid, rest
@@ -277,7 +279,7 @@ func pidList(pids []int, most int) string {
 }
 
 // pidsOf returns the PIDs of an instance in the order in which they are asked to end.
-func pidsOf(d rules.Doomed) []int {
+func pidsOf(d reap.PlannedInstance) []int {
 	out := make([]int, len(d.Processes))
 	for i, s := range d.Processes {
 		out[i] = s.PID
@@ -285,7 +287,7 @@ func pidsOf(d rules.Doomed) []int {
 	return out
 }
 
-func pidsOfKept(kept []rules.Kept) []int {
+func pidsOfKept(kept []reap.Kept) []int {
 	var out []int
 	for _, k := range kept {
 		out = append(out, k.PIDs...)
@@ -295,10 +297,10 @@ func pidsOfKept(kept []rules.Kept) []int {
 
 // worker returns the process of an instance that does the work: the topmost of its role, below the
 // launchers.
-func worker(d rules.Doomed) rules.Sentenced {
-	var out rules.Sentenced
+func worker(d reap.PlannedInstance) reap.Target {
+	var out reap.Target
 	for i, s := range d.Processes {
-		if i == 0 || s.Role == string(d.Role) && (d.Role != rules.RoleHelper || s.PID == d.RootPID) {
+		if i == 0 || s.Role == string(d.Role) && (d.Role != process.RoleHelper || s.PID == d.RootPID) {
 			out = s
 		}
 	}

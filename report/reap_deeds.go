@@ -8,33 +8,35 @@ import (
 	"strings"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/reap"
 	"mcpdoctor/scan/terminate"
 )
 
 // The outcomes of a process or an instance, beside those that package rules has.
 const (
-	gone      = rules.Outcome(terminate.Gone)
-	ended     = rules.Outcome(terminate.Ended)
-	killed    = rules.Outcome(terminate.Killed)
-	refused   = rules.Outcome(terminate.Refused)
-	survived  = rules.Outcome(terminate.Survived)
-	unasked   = rules.Outcome(terminate.Unasked)
-	unsettled = rules.Outcome(terminate.Unsettled)
+	gone      = reap.Outcome(terminate.Gone)
+	ended     = reap.Outcome(terminate.Ended)
+	killed    = reap.Outcome(terminate.Killed)
+	refused   = reap.Outcome(terminate.Refused)
+	survived  = reap.Outcome(terminate.Survived)
+	unasked   = reap.Outcome(terminate.Unasked)
+	unsettled = reap.Outcome(terminate.Unsettled)
 )
 
 // hasEnded tells that nothing is left of a process or an instance.
-func hasEnded(o rules.Outcome) bool { return o == gone || o == ended || o == killed }
+func hasEnded(o reap.Outcome) bool { return o == gone || o == ended || o == killed }
 
 // Deeds writes for people what a reap did: a line for each instance, one total, and what was kept.
 // Each line says all by itself, since cron mails them and people search for them. It writes nothing
 // at all when the plan had no instances: cron is to be quiet then.
-func Deeds(w io.Writer, p *rules.Plan, o Options) error {
+func Deeds(w io.Writer, p *reap.Plan, o Options) error {
 	if len(p.Instances) == 0 {
 		return nil
 	}
 	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
 	p = cleanPlan(p)
-	var over []rules.Doomed
+	var over []reap.PlannedInstance
 	for _, d := range p.Instances {
 		out.deed(d)
 		if hasEnded(d.Outcome) {
@@ -61,11 +63,11 @@ func Deeds(w io.Writer, p *rules.Plan, o Options) error {
 
 // causes says once of each finding what made its instances leak. What orphans have lost says nothing
 // that their lines do not say.
-func causes(p *rules.Plan) []string {
+func causes(p *reap.Plan) []string {
 	var out []string
 	for _, group := range byFinding(p.Instances) {
 		d := group[0]
-		if d.Rule == "orphan" || !slices.ContainsFunc(group, func(d rules.Doomed) bool { return d.Outcome == ended || d.Outcome == killed }) {
+		if d.Rule == "orphan" || !slices.ContainsFunc(group, func(d reap.PlannedInstance) bool { return d.Outcome == ended || d.Outcome == killed }) {
 			continue
 		}
 		out = append(out, "cause: "+d.Title+"; what to change: mcpdoctor explain "+d.Rule)
@@ -81,7 +83,7 @@ func (p *printer) hanging(text string) {
 }
 
 // deed says what became of one instance. All of its PIDs are named.
-func (p *printer) deed(d rules.Doomed) {
+func (p *printer) deed(d reap.PlannedInstance) {
 	word, why := p.fate(d)
 	who := named(d.Server, pidList(pidsOf(d), 0))
 	if !d.Started.IsZero() {
@@ -91,7 +93,7 @@ func (p *printer) deed(d rules.Doomed) {
 }
 
 // fate is the word for what became of an instance, and what is to be said behind the rule.
-func (p *printer) fate(d rules.Doomed) (word, why string) {
+func (p *printer) fate(d reap.PlannedInstance) (word, why string) {
 	title := "which this version does not know"
 	if rule := rules.Lookup(d.Rule); rule != nil {
 		title = rule.Title
@@ -103,9 +105,9 @@ func (p *printer) fate(d rules.Doomed) (word, why string) {
 		return p.s.good.Render("killed"), title + "; " + deaf(d)
 	case gone:
 		return p.s.good.Render("gone"), "it had ended before it was asked to"
-	case rules.Spared:
+	case reap.Skipped:
 		return p.s.info.Render("spared"), d.Reason
-	case rules.Planned:
+	case reap.Planned:
 		return p.s.err.Render("still there:"), "nothing was done yet"
 	case unasked, unsettled:
 		return p.s.err.Render("still there (interrupted):"), each(d)
@@ -114,7 +116,7 @@ func (p *printer) fate(d rules.Doomed) (word, why string) {
 }
 
 // deaf says who had to be killed.
-func deaf(d rules.Doomed) string {
+func deaf(d reap.PlannedInstance) string {
 	var pids []int
 	for _, s := range d.Processes {
 		if s.Outcome == killed {
@@ -129,8 +131,8 @@ func deaf(d rules.Doomed) string {
 
 // each says what became of the processes of an instance of which something is left: first of those
 // that are there, together of who has the same reason.
-func each(d rules.Doomed) string {
-	reason := func(s rules.Sentenced) string {
+func each(d reap.PlannedInstance) string {
+	reason := func(s reap.Target) string {
 		if hasEnded(s.Outcome) {
 			return ""
 		}
@@ -143,7 +145,7 @@ func each(d rules.Doomed) string {
 	var out []string
 	var over string
 	for _, same := range groups {
-		pids := "pid " + pidList(pidsOf(rules.Doomed{Processes: same}), 0)
+		pids := "pid " + pidList(pidsOf(reap.PlannedInstance{Processes: same}), 0)
 		if why := reason(same[0]); why != "" {
 			out = append(out, pids+": "+why)
 		} else {
@@ -155,8 +157,8 @@ func each(d rules.Doomed) string {
 
 // total is what was done, in one line: how much has ended and what came back, and what else became of
 // the plan.
-func total(plan *rules.Plan) string {
-	n := map[rules.Outcome]int{}
+func total(plan *reap.Plan) string {
+	n := map[reap.Outcome]int{}
 	processes := 0
 	for _, d := range plan.Instances {
 		n[d.Outcome]++
@@ -168,22 +170,22 @@ func total(plan *rules.Plan) string {
 	}
 	return sentences(
 		endedWords(plan.Summary, n[ended]+n[killed], n[killed], processes),
-		counts("", count{n[gone], "gone already"}, count{n[rules.Spared], "spared"}),
-		counts("Still there: ", count{n[refused], "refused"}, count{n[survived], "survived"}, count{n[unasked] + n[unsettled], "interrupted"}, count{n[rules.Planned], "not begun"}),
+		counts("", count{n[gone], "gone already"}, count{n[reap.Skipped], "spared"}),
+		counts("Still there: ", count{n[refused], "refused"}, count{n[survived], "survived"}, count{n[unasked] + n[unsettled], "interrupted"}, count{n[reap.Planned], "not begun"}),
 	)
 }
 
-func endedWords(s rules.PlanSummary, instances, byForce, processes int) string {
+func endedWords(s reap.Summary, instances, byForce, processes int) string {
 	if processes == 0 {
 		return "Nothing was ended"
 	}
-	who := rules.Count(instances, "instance")
+	who := format.Count(instances, "instance")
 	if instances == 0 {
 		who = "No instance as a whole"
 	}
-	words := fmt.Sprintf("%s ended (%s", who, rules.Count(processes, "process"))
+	words := fmt.Sprintf("%s ended (%s", who, format.Count(processes, "process"))
 	if s.PSSBytes > 0 {
-		words += "); " + rules.Bytes(s.PSSBytes) + " came back (PSS)"
+		words += "); " + format.Bytes(s.PSSBytes) + " came back (PSS)"
 	} else {
 		words += memory(s.RSSBytes) + ")"
 	}

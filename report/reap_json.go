@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/reap"
 )
 
 // cleanPlan returns a deep copy of a plan in which every string is safe to show, and no list is nil,
 // so that JSON has [] for it and never null.
-func cleanPlan(p *rules.Plan) *rules.Plan {
+func cleanPlan(p *reap.Plan) *reap.Plan {
 	v := copyOf(reflect.ValueOf(p), text)
 	fill(v.Elem())
-	return v.Interface().(*rules.Plan)
+	return v.Interface().(*reap.Plan)
 }
 
 // fill gives every list that is nil in a value, and in all that it holds, a length of 0 instead.
@@ -37,8 +38,8 @@ func fill(v reflect.Value) {
 	}
 }
 
-// PlanJSON writes a plan, or what became of it, as one JSON value, to the contract that [rules.Plan] is.
-func PlanJSON(w io.Writer, p *rules.Plan) error { return writeJSON(w, cleanPlan(p)) }
+// PlanJSON writes a plan, or what became of it, as one JSON value, to the contract that [reap.Plan] is.
+func PlanJSON(w io.Writer, p *reap.Plan) error { return writeJSON(w, cleanPlan(p)) }
 
 // logged is one line of a log: what became of one instance. It says all that a reader has to know
 // who sees no other line.
@@ -63,7 +64,7 @@ type logged struct {
 	Command    string    `json:"command"`             // of the process that did the work
 
 	Processes []loggedProcess `json:"processes"`
-	Left      []rules.Kept    `json:"left,omitempty"`
+	Left      []reap.Kept     `json:"left,omitempty"`
 }
 
 type loggedProcess struct {
@@ -75,13 +76,13 @@ type loggedProcess struct {
 // PlanLog writes one line of JSON for each instance that something became of: that ended, was spared, or
 // is still there though it was to end. One that is only planned has none. All lines are written at
 // once, so that those of two writers that append to one file do not mix (O_APPEND in open(2)).
-func PlanLog(w io.Writer, p *rules.Plan, now time.Time) error {
+func PlanLog(w io.Writer, p *reap.Plan, now time.Time) error {
 	p = cleanPlan(p)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	for _, d := range p.Instances {
-		if d.Outcome == rules.Planned {
+		if d.Outcome == reap.Planned {
 			continue
 		}
 		if err := enc.Encode(logLine(p, d, now)); err != nil {
@@ -95,7 +96,7 @@ func PlanLog(w io.Writer, p *rules.Plan, now time.Time) error {
 	return err
 }
 
-func logLine(p *rules.Plan, d rules.Doomed, now time.Time) logged {
+func logLine(p *reap.Plan, d reap.PlannedInstance, now time.Time) logged {
 	l := logged{
 		Time: now.UTC().Truncate(time.Second), Host: p.Host, Tool: p.Tool, Outcome: string(d.Outcome), Reason: d.Reason,
 		Server: d.Server, Role: string(d.Role), Rule: d.Rule, Confidence: string(d.Confidence), Finding: d.Finding,

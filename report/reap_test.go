@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
+	"mcpdoctor/rules/reap"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/terminate"
 )
@@ -120,31 +122,31 @@ func several() tableBuilder {
 }
 
 // planned returns the plan on a table.
-func planned(b tableBuilder, c rules.Consent) *rules.Plan {
+func planned(b tableBuilder, c reap.Consent) *reap.Plan {
 	seen, r := judgedTable(b)
 	c.Self = self
-	return rules.NewPlan(seen, r, c)
+	return reap.New(seen, r, c)
 }
 
-func judgedTable(b tableBuilder) (*rules.Recognised, *rules.Report) {
-	seen := rules.Recognise(b.s)
+func judgedTable(b tableBuilder) (*process.Recognised, *rules.Report) {
+	seen := process.Recognise(b.s)
 	r := rules.Judge(seen, rules.Options{})
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: "test"}
 	return seen, r
 }
 
 // confirmed returns what a second look at another table leaves of a plan.
-func confirmed(first *rules.Plan, b tableBuilder, c rules.Consent) *rules.Plan {
+func confirmed(first *reap.Plan, b tableBuilder, c reap.Consent) *reap.Plan {
 	seen, r := judgedTable(b)
 	c.Self = self
-	return rules.Confirm(seen, first, rules.NewPlan(seen, r, c), r)
+	return reap.Confirm(seen, first, reap.New(seen, r, c), r)
 }
 
 // told returns a plan that was carried out, with what fate says of each instance and process.
-func told(p *rules.Plan, fate func(instance, process int) terminate.Outcome) *rules.Plan {
+func told(p *reap.Plan, fate func(instance, process int) terminate.Outcome) *reap.Plan {
 	var all [][]terminate.Result
 	for _, d := range p.Instances {
-		if d.Outcome != rules.Planned {
+		if d.Outcome != reap.Planned {
 			continue
 		}
 		var fates []terminate.Result
@@ -157,14 +159,14 @@ func told(p *rules.Plan, fate func(instance, process int) terminate.Outcome) *ru
 		}
 		all = append(all, fates)
 	}
-	return p.Told(all)
+	return p.WithResults(all)
 }
 
 func allEnd(int, int) terminate.Outcome { return terminate.Ended }
 
 // eventful is a reap in which everything happened that can.
-func eventful() *rules.Plan {
-	hour := rules.Consent{OlderThan: time.Hour}
+func eventful() *reap.Plan {
+	hour := reap.Consent{OlderThan: time.Hour}
 	second := several()
 	second.at(100).Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{90}} // it is in use
 	second.at(101).Stdin = second.at(100).Stdin
@@ -181,9 +183,9 @@ func eventful() *rules.Plan {
 
 // Read the difference before you accept it with -update.
 func TestGoldenReap(t *testing.T) {
-	hour := rules.Consent{OlderThan: time.Hour}
-	calls := planned(story(), rules.Consent{OlderThan: time.Minute})
-	weighed := planned(story().weigh(), rules.Consent{OlderThan: time.Minute})
+	hour := reap.Consent{OlderThan: time.Hour}
+	calls := planned(story(), reap.Consent{OlderThan: time.Minute})
+	weighed := planned(story().weigh(), reap.Consent{OlderThan: time.Minute})
 	orphans := planned(nested(), hour)
 	if len(calls.Instances) != 24 || len(orphans.Instances) != 2 || len(orphans.Kept) != 9 || len(orphans.Instances[0].Left) != 1 {
 		t.Fatalf("the plans are not those that these files are to show: %d, %d, %d, %v", len(calls.Instances), len(orphans.Instances), len(orphans.Kept), orphans.Instances[0].Left)
@@ -199,7 +201,7 @@ func TestGoldenReap(t *testing.T) {
 		"reap-nested-narrow.txt":  func(w io.Writer) error { return Plan(w, orphans, Options{Width: 50}) },
 		"reap-nested-colour.txt":  func(w io.Writer) error { return Plan(w, orphans, Options{Width: 80, Color: true}) },
 		"reap-nested-request.txt": func(w io.Writer) error {
-			return Plan(w, planned(nested(), rules.Consent{OlderThan: time.Hour, Rules: []string{"orphan"}}), terminal)
+			return Plan(w, planned(nested(), reap.Consent{OlderThan: time.Hour, Rules: []string{"orphan"}}), terminal)
 		},
 		"reap-nested-deeds.txt": func(w io.Writer) error { return Deeds(w, told(orphans, allEnd), Options{}) },
 		"reap-nested-plan.json": func(w io.Writer) error { return PlanJSON(w, orphans) },
@@ -221,9 +223,9 @@ func TestGoldenReap(t *testing.T) {
 
 // nothingAtAll writes the plans that are empty, for all that may have been asked.
 func nothingAtAll(w io.Writer) error {
-	young := planned(nested(), rules.Consent{OlderThan: 48 * time.Hour})
-	plans := []*rules.Plan{young}
-	for _, c := range []rules.Consent{{}, {OlderThan: time.Hour}, {Rules: []string{"orphan"}}, {Rules: []string{"orphan", "zombie"}, OlderThan: 90 * time.Minute}} {
+	young := planned(nested(), reap.Consent{OlderThan: 48 * time.Hour})
+	plans := []*reap.Plan{young}
+	for _, c := range []reap.Consent{{}, {OlderThan: time.Hour}, {Rules: []string{"orphan"}}, {Rules: []string{"orphan", "zombie"}, OlderThan: 90 * time.Minute}} {
 		plans = append(plans, planned(newTable(), c))
 	}
 	for _, p := range plans {
@@ -236,7 +238,7 @@ func nothingAtAll(w io.Writer) error {
 
 // everyPlan calls f with the plans on all cases and on the tables of this file, before and after they
 // were carried out, with all kinds of outcomes.
-func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
+func everyPlan(t *testing.T, f func(t *testing.T, p *reap.Plan)) {
 	files, err := filepath.Glob("../testdata/snapshots/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatal("there are no cases", err)
@@ -261,9 +263,9 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
 	for name, s := range tables {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(len(s.Processes)), 4))
-			for _, c := range []rules.Consent{{}, {OlderThan: time.Hour}, {Rules: all}} {
-				seen := rules.Recognise(s)
-				p := rules.NewPlan(seen, rules.Judge(seen, rules.Options{}), c)
+			for _, c := range []reap.Consent{{}, {OlderThan: time.Hour}, {Rules: all}} {
+				seen := process.Recognise(s)
+				p := reap.New(seen, rules.Judge(seen, rules.Options{}), c)
 				f(t, p)
 				f(t, told(p, allEnd))
 				f(t, told(p, func(int, int) terminate.Outcome { return outcomes[r.IntN(len(outcomes))] }))
@@ -271,15 +273,15 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *rules.Plan)) {
 		})
 	}
 	t.Run("mixed", func(t *testing.T) { f(t, eventful()) })
-	t.Run("zero", func(t *testing.T) { f(t, &rules.Plan{}) })
-	t.Run("bare", func(t *testing.T) { f(t, &rules.Plan{Instances: []rules.Doomed{{}}, Kept: []rules.Kept{{}}}) })
+	t.Run("zero", func(t *testing.T) { f(t, &reap.Plan{}) })
+	t.Run("bare", func(t *testing.T) { f(t, &reap.Plan{Instances: []reap.PlannedInstance{{}}, Kept: []reap.Kept{{}}}) })
 }
 
 // Cron mails whatever is written, so that nothing may be when there was nothing to do; and whoever is
 // signalled has to be named.
 func TestDeedsNameEverybodyOrSayNothing(t *testing.T) {
 	seen := 0
-	everyPlan(t, func(t *testing.T, p *rules.Plan) {
+	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer
 		if err := Deeds(&b, p, Options{}); err != nil {
 			t.Fatal(err)
@@ -308,15 +310,15 @@ func TestDeedsNameEverybodyOrSayNothing(t *testing.T) {
 
 // What survived or was refused is never called ended, and what ended never left.
 func TestDeedsSayWhatIsLeft(t *testing.T) {
-	everyPlan(t, func(t *testing.T, p *rules.Plan) {
+	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer
 		if err := Deeds(&b, p, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(b.String(), "\n")
 		for i, d := range p.Instances {
-			left := slices.ContainsFunc(d.Processes, func(s rules.Sentenced) bool {
-				return !hasEnded(s.Outcome) && s.Outcome != rules.Spared
+			left := slices.ContainsFunc(d.Processes, func(s reap.Target) bool {
+				return !hasEnded(s.Outcome) && s.Outcome != reap.Skipped
 			}) || len(d.Processes) == 0
 			if got := strings.HasPrefix(lines[i], "still there"); got != left {
 				t.Errorf("%v: %q", d.Outcome, lines[i])
@@ -331,7 +333,7 @@ func TestDeedsSayWhatIsLeft(t *testing.T) {
 }
 
 func TestPlanJSONLosesNothing(t *testing.T) {
-	everyPlan(t, func(t *testing.T, p *rules.Plan) {
+	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer
 		if err := PlanJSON(&b, p); err != nil {
 			t.Fatal(err)
@@ -339,7 +341,7 @@ func TestPlanJSONLosesNothing(t *testing.T) {
 		if strings.Contains(b.String(), ": null") {
 			t.Errorf("there is a null in\n%s", b.String())
 		}
-		var back rules.Plan
+		var back reap.Plan
 		decoder := json.NewDecoder(bytes.NewReader(b.Bytes()))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&back); err != nil {
@@ -375,12 +377,12 @@ func (w *writes) Write(p []byte) (int, error) {
 }
 
 func TestPlanLogIsOneWriteOfLines(t *testing.T) {
-	everyPlan(t, func(t *testing.T, p *rules.Plan) {
+	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var w writes
 		if err := PlanLog(&w, p, atNight); err != nil {
 			t.Fatal(err)
 		}
-		want := slices.DeleteFunc(slices.Clone(p.Instances), func(d rules.Doomed) bool { return d.Outcome == rules.Planned })
+		want := slices.DeleteFunc(slices.Clone(p.Instances), func(d reap.PlannedInstance) bool { return d.Outcome == reap.Planned })
 		if w.n != min(len(want), 1) {
 			t.Fatalf("%d calls of Write for %d lines", w.n, len(want))
 		}
@@ -416,17 +418,17 @@ func TestPlanLogIsOneWriteOfLines(t *testing.T) {
 
 // The command in the log is that of the server, not of what started it or of what it started.
 func TestLogNamesTheServersCommand(t *testing.T) {
-	for _, d := range planned(nested(), rules.Consent{OlderThan: time.Hour}).Instances {
+	for _, d := range planned(nested(), reap.Consent{OlderThan: time.Hour}).Instances {
 		if got := worker(d).PID; got != 22 && got != 30 {
 			t.Errorf("the command of %s is that of pid %d", d.Server, got)
 		}
 	}
-	for _, d := range planned(several(), rules.Consent{}).Instances {
+	for _, d := range planned(several(), reap.Consent{}).Instances {
 		if got := worker(d); got.Role != "server" {
 			t.Errorf("the command of %s is %q", d.Server, got.Command)
 		}
 	}
-	browser := rules.Doomed{Role: rules.RoleHelper, RootPID: 7, Processes: []rules.Sentenced{
+	browser := reap.PlannedInstance{Role: process.RoleHelper, RootPID: 7, Processes: []reap.Target{
 		{Row: rules.Row{PID: 7, Role: "helper"}}, {Row: rules.Row{PID: 9, Role: "helper"}}, {Row: rules.Row{PID: 8, Role: "helper"}},
 	}}
 	if got := worker(browser).PID; got != 7 {
@@ -443,8 +445,8 @@ func TestHostileReap(t *testing.T) {
 	}
 	for what, words := range nasty {
 		t.Run(what, func(t *testing.T) {
-			seen := rules.Recognise(hostile(words))
-			p := rules.NewPlan(seen, rules.Judge(seen, rules.Options{}), rules.Consent{Rules: all})
+			seen := process.Recognise(hostile(words))
+			p := reap.New(seen, rules.Judge(seen, rules.Options{}), reap.Consent{Rules: all})
 			if len(p.Instances) == 0 {
 				t.Fatal("there are no instances, so that nothing is tested")
 			}
@@ -456,16 +458,16 @@ func TestHostileReap(t *testing.T) {
 			for i := range foul.Instances {
 				d := &foul.Instances[i]
 				d.Title, d.Server, d.Reason, d.Rule, d.Finding, d.Evidence = words, words, words, words, words, []string{words}
-				d.Left = []rules.Kept{{Server: words, PIDs: []int{5}, Rule: words, Reason: words}}
+				d.Left = []reap.Kept{{Server: words, PIDs: []int{5}, Rule: words, Reason: words}}
 				for k := range d.Processes {
 					d.Processes[k].Reason, d.Processes[k].Role, d.Processes[k].Command = words, words, words
 				}
 			}
-			foul.Instances = append(foul.Instances, rules.Doomed{Server: words, Outcome: rules.Spared, Reason: words})
-			foul.Kept = append(slices.Clone(p.Kept), rules.Kept{Server: words, Rule: words, Reason: words})
+			foul.Instances = append(foul.Instances, reap.PlannedInstance{Server: words, Outcome: reap.Skipped, Reason: words})
+			foul.Kept = append(slices.Clone(p.Kept), reap.Kept{Server: words, Rule: words, Reason: words})
 			foul.Problems, foul.Rules = []string{words}, []string{words}
-			nothing := rules.Plan{Rules: []string{words}, OlderThanSeconds: -1, Host: words}
-			for _, p := range []*rules.Plan{p, &foul, &nothing} {
+			nothing := reap.Plan{Rules: []string{words}, OlderThanSeconds: -1, Host: words}
+			for _, p := range []*reap.Plan{p, &foul, &nothing} {
 				for name, write := range map[string]func(io.Writer) error{
 					"plan":         func(w io.Writer) error { return Plan(w, p, Options{}) },
 					"verbose plan": func(w io.Writer) error { return Plan(w, p, Options{Width: 80, Verbose: true}) },

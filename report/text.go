@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
 )
 
 // Options are how a text is to look.
@@ -101,14 +102,14 @@ func (p *printer) summary(r *rules.Report) {
 	default:
 		p.line(p.s.good.Render("No leaks.") + " Every MCP server that was recognised has an owner, or a reason to be there.")
 	}
-	line := fmt.Sprintf("%s, %s, %s", rules.Count(s.Servers, "server"), rules.Count(s.Gateways, "gateway"), rules.Count(s.Clients, "client"))
+	line := fmt.Sprintf("%s, %s, %s", format.Count(s.Servers, "server"), format.Count(s.Gateways, "gateway"), format.Count(s.Clients, "client"))
 	if s.RSSBytes > 0 || s.Servers+s.Gateways == 0 {
-		line += "; " + rules.Bytes(s.RSSBytes) + " RSS"
+		line += "; " + format.Bytes(s.RSSBytes) + " RSS"
 	}
 	if s.SwapBytes > 0 {
-		line += ", " + rules.Bytes(s.SwapBytes) + " swap"
+		line += ", " + format.Bytes(s.SwapBytes) + " swap"
 	}
-	line += fmt.Sprintf(" (of %s)", rules.Count(s.Processes, "process"))
+	line += fmt.Sprintf(" (of %s)", format.Count(s.Processes, "process"))
 	p.line(p.s.dim.Render(line))
 }
 
@@ -117,17 +118,17 @@ func (p *printer) headline(r *rules.Report) string {
 	c := r.Summary.Findings
 	var parts []string
 	if c.Error > 0 {
-		parts = append(parts, p.s.err.Render(rules.Count(c.Error, "leak")))
+		parts = append(parts, p.s.err.Render(format.Count(c.Error, "leak")))
 	}
 	if c.Warning > 0 {
-		parts = append(parts, p.s.warn.Render(rules.Count(c.Warning, "warning")))
+		parts = append(parts, p.s.warn.Render(format.Count(c.Warning, "warning")))
 	}
 	if c.Info > 0 {
-		parts = append(parts, p.s.info.Render(rules.Count(c.Info, "note")))
+		parts = append(parts, p.s.info.Render(format.Count(c.Info, "note")))
 	}
 	line := strings.Join(parts, ", ") + ". "
 	if n := r.Summary.Reapable; n.Processes > 0 {
-		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", rules.Count(n.Instances, "instance"), rules.Count(n.Processes, "process"), rules.Bytes(n.RSSBytes)))
+		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", format.Count(n.Instances, "instance"), format.Count(n.Processes, "process"), format.Bytes(n.RSSBytes)))
 	}
 	return line + "Nothing is to be ended without a look at it first."
 }
@@ -170,7 +171,7 @@ func (p *printer) servers(r *rules.Report) {
 		p.line(p.s.bold.Render("All servers"))
 		t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
 		for _, s := range r.Servers {
-			t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), rules.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
+			t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), format.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
 		}
 		p.table(t)
 	}
@@ -185,7 +186,7 @@ func (p *printer) servers(r *rules.Report) {
 		p.line(p.s.bold.Render(list.title))
 		t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
 		for _, o := range list.of {
-			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), rules.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), with(strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")), "; ", o.Mode))
+			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), format.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), with(strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")), "; ", o.Mode))
 		}
 		p.table(t)
 	}
@@ -202,7 +203,7 @@ func with(s, joint, more string) string {
 func (p *printer) problems(r *rules.Report) {
 	if n := r.Summary.Unreadable; n > 0 {
 		p.line("")
-		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", rules.Count(n, "process")))
+		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", format.Count(n, "process")))
 	}
 	for _, s := range r.Problems {
 		p.wrapped("note", s)
@@ -214,5 +215,5 @@ func age(seconds int64, started time.Time) string {
 	if started.IsZero() {
 		return "-"
 	}
-	return rules.Age(time.Duration(seconds) * time.Second)
+	return format.Age(time.Duration(seconds) * time.Second)
 }

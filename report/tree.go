@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
 )
 
 const (
@@ -82,14 +83,14 @@ func rowAge(r rules.Row) string {
 	if r.AgeSeconds == nil {
 		return "-"
 	}
-	return rules.Age(time.Duration(*r.AgeSeconds) * time.Second)
+	return format.Age(time.Duration(*r.AgeSeconds) * time.Second)
 }
 
 func rowSize(r rules.Row) string {
 	if r.RSSBytes == nil {
 		return "-"
 	}
-	return rules.Bytes(*r.RSSBytes)
+	return format.Bytes(*r.RSSBytes)
 }
 
 func contains(pids []int, pid int) bool {

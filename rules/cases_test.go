@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/testdata/tables"
 )
 
@@ -13,7 +14,7 @@ func TestCases(t *testing.T) {
 }
 
 func judgeCase(t *testing.T, c *tables.Case) {
-	r := rules.Judge(rules.Recognise(&c.Snapshot), rules.Options{})
+	r := rules.Judge(process.Recognise(&c.Snapshot), rules.Options{})
 
 	want, got := map[string][]int{}, map[string][]int{}
 	for _, f := range c.Expect.Findings {

@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/process"
 	"path"
 	"strings"
 	"time"
@@ -12,21 +14,21 @@ const pairing = 10 * time.Second
 
 // contained tells that an instance is the main process of a container, as seen from the host. Its
 // parent is the container's shim, whether it is in use or not; or an init that docker put between.
-func (t *judgement) contained(in *instance) bool { return t.shim(in) != none }
+func (t *judgement) contained(in *process.Instance) bool { return t.shim(in) != process.None }
 
 // shim returns the process that keeps the container whose main process the instance is, or none.
-func (t *judgement) shim(in *instance) int32 {
-	at := t.forest.parent[in.rootNode]
-	if at != none && containerInits[baseName(t.proc(at))] {
-		at = t.forest.parent[at]
+func (t *judgement) shim(in *process.Instance) int32 {
+	at := t.Forest.Parent[in.RootNode]
+	if at != process.None && containerInits[process.BaseName(t.Process(at))] {
+		at = t.Forest.Parent[at]
 	}
-	if at == none {
-		return none
+	if at == process.None {
+		return process.None
 	}
-	if name := baseName(t.proc(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
+	if name := process.BaseName(t.Process(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
 		return at
 	}
-	return none
+	return process.None
 }
 
 // containerInits are what `docker run --init` and its like start a container's program with.
@@ -35,34 +37,34 @@ var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-in
 // findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
 // container belongs to the daemon and does not end with its client. No link between the two can
 // be seen in a process table but the moment of their start and the name of the image.
-func (t *judgement) findContainers(gone map[*instance]lost) {
-	var clients []*instance
-	for _, in := range t.instances {
-		if in.rec.Command.Kind == KindImage {
+func (t *judgement) findContainers(gone map[*process.Instance]lost) {
+	var clients []*process.Instance
+	for _, in := range t.Instances {
+		if in.Recognition.Command.Kind == command.KindImage {
 			clients = append(clients, in)
 		}
 	}
-	taken := map[*instance]bool{}
-	for _, in := range t.instances {
-		if in.role != RoleServer || in.service != nil || !t.contained(in) || len(in.listen()) > 0 || speaksHTTP(in.rec.Command) {
+	taken := map[*process.Instance]bool{}
+	for _, in := range t.Instances {
+		if in.Role != process.RoleServer || in.Service != nil || !t.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
 			continue
 		}
 		if client := t.clientOf(in, clients, taken); client != nil {
 			taken[client] = true
-			in.owner = Owner{Kind: client.owner.Kind, PID: client.root().PID, Name: launcherName(client.rec)}
-			if in.owner.Kind == OwnerNobody {
-				in.owner.Kind = OwnerUnknown
+			in.Owner = process.Owner{Kind: client.Owner.Kind, PID: client.Root().PID, Name: launcherName(client.Recognition)}
+			if in.Owner.Kind == process.OwnerNobody {
+				in.Owner.Kind = process.OwnerUnknown
 			}
 			continue
 		}
-		gone[in] = lost{in: in, confidence: Likely,
+		gone[in] = lost{in: in, confidence: process.Likely,
 			proof: "no docker run client of this image was started when its container was",
 			doubt: "the client may run on another machine, and a container is ended by docker stop"}
 	}
 }
 
 // containerRemedy tells how to end containers: by docker, which also removes them, and by their id.
-func (t *judgement) containerRemedy(subjects []*instance) Remedy {
+func (t *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	r := Remedy{
 		Summary: "stop the containers by their id, never by their image, which would stop the one in use as well",
 		Steps: []string{
@@ -88,16 +90,16 @@ func (t *judgement) containerRemedy(subjects []*instance) Remedy {
 
 // containerID is the container's id in the short form that docker prints: as its shim was told it
 // (containerd-shim -id ID), or as its control group is called; "" when neither tells.
-func (t *judgement) containerID(in *instance) string {
+func (t *judgement) containerID(in *process.Instance) string {
 	const short = 12
-	args := t.proc(t.shim(in)).Args
+	args := t.Process(t.shim(in)).Args
 	for i, a := range args {
 		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
 			return args[i+1][:min(short, len(args[i+1]))]
 		}
 	}
 	// docker-ID.scope, /docker/ID, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope
-	id := strings.TrimSuffix(path.Base(in.root().Cgroup), ".scope")
+	id := strings.TrimSuffix(path.Base(in.Root().Cgroup), ".scope")
 	id = id[strings.LastIndexByte(id, '-')+1:]
 	const whole = 64
 	if len(id) == whole && isHex(id) {
@@ -108,15 +110,15 @@ func (t *judgement) containerID(in *instance) string {
 
 func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }
 
-func (t *judgement) clientOf(in *instance, clients []*instance, taken map[*instance]bool) *instance {
-	var best *instance
+func (t *judgement) clientOf(in *process.Instance, clients []*process.Instance, taken map[*process.Instance]bool) *process.Instance {
+	var best *process.Instance
 	least := pairing
-	started := in.root().Started
+	started := in.Root().Started
 	for _, c := range clients {
-		if taken[c] || !imageRuns(c.rec.Command.Program, in.rec.Command.Program) {
+		if taken[c] || !imageRuns(c.Recognition.Command.Program, in.Recognition.Command.Program) {
 			continue
 		}
-		if d := c.root().Started.Sub(started).Abs(); d <= least {
+		if d := c.Root().Started.Sub(started).Abs(); d <= least {
 			best, least = c, d
 		}
 	}

@@ -3,12 +3,13 @@ package rules
 import (
 	"slices"
 
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
 // Doubts are the processes of which one more, dearer look would decide something. All are
 // ascending, and empty when nothing is in doubt.
-type Doubts struct {
+type Questions struct {
 	// Holders are PIDs that have no client above them: who holds their stdin when it is open, and who
 	// reads what they write when it is not?
 	Holders []int
@@ -22,34 +23,34 @@ type Doubts struct {
 }
 
 // FindDoubts is to be asked after the closer look, and before the judgement.
-func FindDoubts(r *Recognised) Doubts {
+func OpenQuestions(r *process.Recognised) Questions {
 	t := newJudgement(r, Options{})
-	var d Doubts
-	for _, in := range t.instances {
-		if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleClient && !in.headless() {
+	var d Questions
+	for _, in := range t.Instances {
+		if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleClient && !in.NonInteractive() {
 			continue
 		}
-		w, _ := in.wire()
-		if w == held && in.owner.Kind == OwnerNobody && in.role == RoleServer {
-			d.Holders = append(d.Holders, in.pids()...)
+		w, _ := in.Stdin()
+		if w == process.StdinOpen && in.Owner.Kind == process.OwnerNobody && in.Role == process.RoleServer {
+			d.Holders = append(d.Holders, in.PIDs()...)
 		}
 		l, lost := t.judgeOrphan(in)
 		if !lost {
 			continue
 		}
-		if w == dead && in.owner.Kind != OwnerTerminal {
-			d.Holders = append(d.Holders, in.pids()...)
+		if w == process.StdinClosed && in.Owner.Kind != process.OwnerTerminal {
+			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		if t.unasked(in) || t.snap.Host.Services == nil {
-			d.Services = append(d.Services, in.pids()...)
+		if t.unasked(in) || t.Snapshot.Host.Services == nil {
+			d.Services = append(d.Services, in.PIDs()...)
 		}
-		if w == dead && (t.below(in) || !t.ripe(in)) && l.confidence != Possible {
-			d.Settling = append(d.Settling, in.root().ID())
+		if w == process.StdinClosed && (t.below(in) || !t.ripe(in)) && l.confidence != process.Possible {
+			d.Settling = append(d.Settling, in.Root().ID())
 		}
 	}
-	for _, in := range t.with(RoleHelper) {
-		if in.owner.Kind == OwnerNobody && (t.unasked(in) || t.snap.Host.Services == nil) {
-			d.Services = append(d.Services, in.pids()...)
+	for _, in := range t.WithRole(process.RoleHelper) {
+		if in.Owner.Kind == process.OwnerNobody && (t.unasked(in) || t.Snapshot.Host.Services == nil) {
+			d.Services = append(d.Services, in.PIDs()...)
 		}
 	}
 	slices.Sort(d.Holders)

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
 )
@@ -40,10 +42,10 @@ const (
 )
 
 func findDuplicates(t *judgement) []Finding {
-	byClient := map[string][]*instance{}
-	for _, c := range t.with(RoleClient) {
+	byClient := map[string][]*process.Instance{}
+	for _, c := range t.WithRole(process.RoleClient) {
 		if len(t.ownedServers(c)) > 0 {
-			byClient[c.name] = append(byClient[c.name], c)
+			byClient[c.Name] = append(byClient[c.Name], c)
 		}
 	}
 	var out []Finding
@@ -57,32 +59,32 @@ func findDuplicates(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bool) {
-	t.byStart(sessions)
-	holders := map[string]map[*instance]bool{} // by identity: the sessions that run it
-	var all []*instance
+func (t *judgement) duplicates(client string, sessions []*process.Instance) (Finding, bool) {
+	t.SortByStart(sessions)
+	holders := map[string]map[*process.Instance]bool{} // by identity: the sessions that run it
+	var all []*process.Instance
 	for _, s := range sessions {
 		for _, in := range t.ownedServers(s) {
-			if holders[in.identity] == nil {
-				holders[in.identity] = map[*instance]bool{}
+			if holders[in.Identity] == nil {
+				holders[in.Identity] = map[*process.Instance]bool{}
 			}
-			holders[in.identity][s] = true
+			holders[in.Identity][s] = true
 			all = append(all, in)
 		}
 	}
-	subjects := t.oldEnough(slices.DeleteFunc(all, func(in *instance) bool { return len(holders[in.identity]) < manySessions }))
+	subjects := t.oldEnough(slices.DeleteFunc(all, func(in *process.Instance) bool { return len(holders[in.Identity]) < manySessions }))
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}
 	var redundant int64
 	first := map[string]bool{}
 	for _, in := range subjects {
-		if first[in.identity] {
-			redundant += in.rss()
+		if first[in.Identity] {
+			redundant += in.RSS()
 		}
-		first[in.identity] = true
+		first[in.Identity] = true
 	}
-	c := claim{severity: Info, confidence: Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
+	c := claim{severity: Info, confidence: process.Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
 	if redundant >= costly {
 		c.severity = Warning
 	}
@@ -99,17 +101,17 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 	c.onRequest = t.oldEnough(c.onRequest)
 	names := map[string]bool{}
 	for _, in := range subjects {
-		names[in.name] = true
+		names[in.Name] = true
 	}
 	each := "the same server"
 	if len(first) > 1 {
 		each = fmt.Sprintf("the same %d servers", len(first))
 	}
-	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, Count(len(subjects), "instance"), Bytes(redundant))
-	c.evidence = append(c.evidence, "each runs once per session: "+listed(slices.Sorted(maps.Keys(names)), 6))
+	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, format.Count(len(subjects), "instance"), format.Bytes(redundant))
+	c.evidence = append(c.evidence, "each runs once per session: "+format.List(slices.Sorted(maps.Keys(names)), 6))
 	c.evidence = append(c.evidence, t.agesOf(sessions)...)
 	if app := t.applicationOf(sessions[0]); app != nil {
-		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.name, app.main().PID))
+		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.Name, app.Main().PID))
 	}
 	c.remedy = Remedy{
 		Summary: "close the sessions that nobody needs, or run these servers once over Streamable HTTP for all sessions",
@@ -124,18 +126,18 @@ func (t *judgement) duplicates(client string, sessions []*instance) (Finding, bo
 
 // applicationOf returns the client that keeps a session as its own child: a desktop application
 // over the command-line client that it drives; nil when the session stands by itself.
-func (t *judgement) applicationOf(session *instance) *instance {
-	if session.above != nil && session.above.role == RoleClient {
-		return session.above
+func (t *judgement) applicationOf(session *process.Instance) *process.Instance {
+	if session.OwnedBy != nil && session.OwnedBy.Role == process.RoleClient {
+		return session.OwnedBy
 	}
 	return nil
 }
 
 // insideApplication tells that a session has no terminal of its own, where somebody might sit.
-func (t *judgement) insideApplication(session *instance) bool {
+func (t *judgement) insideApplication(session *process.Instance) bool {
 	if t.applicationOf(session) == nil {
 		return false
 	}
-	tty := session.main().TTY
+	tty := session.Main().TTY
 	return tty == "" || tty == "-"
 }

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
 	"time"
@@ -11,23 +13,23 @@ import (
 // The sentences that several rules say about their subjects.
 
 // agesOf says how old the instances are, and how regularly they came.
-func (t *judgement) agesOf(ins []*instance) []string {
+func (t *judgement) agesOf(ins []*process.Instance) []string {
 	var starts []time.Time
 	for _, in := range ins {
-		if _, ok := in.age(); ok {
-			starts = append(starts, in.root().Started)
+		if _, ok := in.Age(); ok {
+			starts = append(starts, in.Root().Started)
 		}
 	}
 	if len(starts) == 0 {
 		return nil
 	}
 	slices.SortFunc(starts, time.Time.Compare)
-	oldest, newest := t.now.Sub(starts[0]), t.now.Sub(starts[len(starts)-1])
+	oldest, newest := t.Now.Sub(starts[0]), t.Now.Sub(starts[len(starts)-1])
 	if len(starts) == 1 {
-		return []string{"it is " + Age(oldest) + " old"}
+		return []string{"it is " + format.Age(oldest) + " old"}
 	}
-	line := fmt.Sprintf("the oldest is %s old, the newest %s", Age(oldest), Age(newest))
-	if every := cadence(starts); every != "" {
+	line := fmt.Sprintf("the oldest is %s old, the newest %s", format.Age(oldest), format.Age(newest))
+	if every := format.Cadence(starts); every != "" {
 		line += "; " + every
 	}
 	return []string{line}
@@ -58,10 +60,10 @@ func tally(facts map[string]int, of int) []string {
 const busy = 50.0
 
 // spinning says which instances use the processor though nobody asks anything of them.
-func (t *judgement) spinning(ins []*instance) []string {
+func (t *judgement) spinning(ins []*process.Instance) []string {
 	hot, most := 0, 0.0
 	for _, in := range ins {
-		for _, m := range in.members {
+		for _, m := range in.Members {
 			if pct, ok := t.cpu(m); ok && pct >= busy {
 				hot++
 				most = max(most, pct)
@@ -72,17 +74,17 @@ func (t *judgement) spinning(ins []*instance) []string {
 	if hot == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s up to %.0f %% of a core without a client", be(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)}
+	return []string{fmt.Sprintf("%s up to %.0f %% of a core without a client", format.Plural(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)}
 }
 
 // cpu returns a process's use of one core in per cent: what the source says, else the average
 // over its life.
 func (t *judgement) cpu(node int32) (float64, bool) {
-	p := t.proc(node)
+	p := t.Process(node)
 	if p.CPUPercent != nil {
 		return *p.CPUPercent, true
 	}
-	age := t.now.Sub(p.Started)
+	age := t.Now.Sub(p.Started)
 	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // starting up is no spinning
 		return 0, false
 	}
@@ -90,11 +92,11 @@ func (t *judgement) cpu(node int32) (float64, bool) {
 }
 
 // origins names the clients that the environment remembers.
-func (t *judgement) origins(ins []*instance) string {
+func (t *judgement) origins(ins []*process.Instance) string {
 	seen := map[string]bool{}
 	for _, in := range ins {
-		for _, m := range in.members { // the topmost is asked, since what is below inherits
-			if o := origin(t.proc(m).Env); o != "" {
+		for _, m := range in.Members { // the topmost is asked, since what is below inherits
+			if o := origin(t.Process(m).Env); o != "" {
 				seen[o] = true
 				break
 			}
@@ -103,7 +105,7 @@ func (t *judgement) origins(ins []*instance) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return "its environment says that " + listed(slices.Sorted(maps.Keys(seen)), 3) + " started it"
+	return "its environment says that " + format.List(slices.Sorted(maps.Keys(seen)), 3) + " started it"
 }
 
 // origin names the client whose variables a process has inherited. The innermost comes first: an
@@ -128,15 +130,15 @@ func origin(env map[string]string) string {
 
 // youngest returns the age of the youngest process that a reap would look at: of each instance all
 // but the helpers.
-func (t *judgement) youngest(ins []*instance) time.Duration {
+func (t *judgement) youngest(ins []*process.Instance) time.Duration {
 	least := time.Duration(-1)
 	for _, in := range ins {
-		for _, m := range in.members {
-			started := t.proc(m).Started
-			if t.recs[m] == nil || started.IsZero() || t.now.IsZero() {
+		for _, m := range in.Members {
+			started := t.Process(m).Started
+			if t.Recognitions[m] == nil || started.IsZero() || t.Now.IsZero() {
 				continue
 			}
-			if age := max(0, t.now.Sub(started)); least < 0 || age < least {
+			if age := max(0, t.Now.Sub(started)); least < 0 || age < least {
 				least = age
 			}
 		}
@@ -149,7 +151,7 @@ func (t *judgement) youngest(ins []*instance) time.Duration {
 
 // reapLine is the command that ends what a finding gave up of these instances. The age is a round one
 // that all of them have reached, an hour at most.
-func (t *judgement) reapLine(ins []*instance, named bool) string {
+func (t *judgement) reapLine(ins []*process.Instance, named bool) string {
 	age, youngest := reapAges[len(reapAges)-1].word, t.youngest(ins) // which they will have reached
 	for _, step := range reapAges {
 		if youngest >= step.least {
@@ -161,8 +163,8 @@ func (t *judgement) reapLine(ins []*instance, named bool) string {
 	if named {
 		line += " --rule " + t.rule.ID
 	}
-	if me := t.snap.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *instance) bool {
-		uid := in.root().UID
+	if me := t.Snapshot.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *process.Instance) bool {
+		uid := in.Root().UID
 		return uid != nil && *uid != 0
 	}) {
 		line += " --all-users"

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 	"time"
 )
@@ -45,8 +47,8 @@ const (
 
 func findGenerations(t *judgement) []Finding {
 	var out []Finding
-	for _, client := range t.instances {
-		if client.role == RoleClient || client.role == RoleGateway {
+	for _, client := range t.Instances {
+		if client.Role == process.RoleClient || client.Role == process.RoleGateway {
 			if f, ok := t.generations(client); ok {
 				out = append(out, f)
 			}
@@ -55,20 +57,20 @@ func findGenerations(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) generations(client *instance) (Finding, bool) {
+func (t *judgement) generations(client *process.Instance) (Finding, bool) {
 	repeated := repeatedOnly(t.ownedServers(client))
-	repeated = slices.DeleteFunc(repeated, func(in *instance) bool { return in.root().Started.IsZero() })
+	repeated = slices.DeleteFunc(repeated, func(in *process.Instance) bool { return in.Root().Started.IsZero() })
 	if len(kinds(repeated)) < 2 {
 		return Finding{}, false
 	}
-	t.byStart(repeated)
+	t.SortByStart(repeated)
 	gens := t.split(repeated)
 	newest := gens[len(gens)-1]
-	birth := newest[0].root().Started
-	var stale, parallel []*instance
+	birth := newest[0].Root().Started
+	var stale, parallel []*process.Instance
 	sets := 1
 	for _, gen := range gens[:len(gens)-1] {
-		if birth.Sub(gen[0].root().Started) <= parallelAgents {
+		if birth.Sub(gen[0].Root().Started) <= parallelAgents {
 			parallel = append(parallel, gen...)
 			sets++
 		} else {
@@ -89,11 +91,11 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 		return Finding{}, false
 	}
 	c := claim{
-		severity: Warning, confidence: Likely, subjects: subjects, onRequest: stale, parent: client,
-		key: fmt.Sprint(client.root().ID()),
+		severity: Warning, confidence: process.Likely, subjects: subjects, onRequest: stale, parent: client,
+		key: fmt.Sprint(client.Root().ID()),
 	}
 	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
-		client.name, client.main().PID, Count(len(gens), "generation"), Count(len(repeated), "instance"), len(kinds(repeated)))
+		client.Name, client.Main().PID, format.Count(len(gens), "generation"), format.Count(len(repeated), "instance"), len(kinds(repeated)))
 	for i, gen := range gens {
 		if len(gens) > 8 && i >= 3 && i < len(gens)-3 { // the first and last few tell enough
 			if i == 3 {
@@ -104,7 +106,7 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 		c.evidence = append(c.evidence, t.generationLine(i, gen, gen[0] == newest[0]))
 	}
 	if sets > 1 {
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d were born within %s: parallel agents may use them, so they are counted but not given up", sets, Age(parallelAgents)))
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d were born within %s: parallel agents may use them, so they are counted but not given up", sets, format.Age(parallelAgents)))
 	} else {
 		c.evidence = append(c.evidence, "the newest generation is taken for the one in use")
 	}
@@ -112,7 +114,7 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older copy may be in use")
 	}
 	c.remedy = Remedy{
-		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.name),
+		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.Name),
 		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
 		Commands: []string{
 			t.reapLine(stale, true), "mcpdoctor explain stale-generation",
@@ -124,14 +126,14 @@ func (t *judgement) generations(client *instance) (Finding, bool) {
 	return t.finding(c), true
 }
 
-func (t *judgement) generationLine(i int, gen []*instance, newest bool) string {
+func (t *judgement) generationLine(i int, gen []*process.Instance, newest bool) string {
 	names := make([]string, len(gen))
 	for k, in := range gen {
-		names[k] = in.name
+		names[k] = in.Name
 	}
-	line := fmt.Sprintf("generation %d: %s (%s)", i+1, Count(len(gen), "server"), listed(names, 5))
-	if age, ok := gen[0].age(); ok {
-		line += ", " + Age(age) + " old"
+	line := fmt.Sprintf("generation %d: %s (%s)", i+1, format.Count(len(gen), "server"), format.List(names, 5))
+	if age, ok := gen[0].Age(); ok {
+		line += ", " + format.Age(age) + " old"
 	}
 	if newest {
 		line += ", the newest"
@@ -140,45 +142,45 @@ func (t *judgement) generationLine(i int, gen []*instance, newest bool) string {
 }
 
 // repeatedOnly keeps the instances of servers that run more than once.
-func repeatedOnly(ins []*instance) []*instance {
+func repeatedOnly(ins []*process.Instance) []*process.Instance {
 	n := kinds(ins)
-	return slices.DeleteFunc(slices.Clone(ins), func(in *instance) bool { return n[in.identity] < 2 })
+	return slices.DeleteFunc(slices.Clone(ins), func(in *process.Instance) bool { return n[in.Identity] < 2 })
 }
 
 // kinds counts the instances of each identity.
-func kinds(ins []*instance) map[string]int {
+func kinds(ins []*process.Instance) map[string]int {
 	n := map[string]int{}
 	for _, in := range ins {
-		n[in.identity]++
+		n[in.Identity]++
 	}
 	return n
 }
 
 // split cuts a row of instances, ordered by start, into generations: at each pause, and where a
 // server comes a second time.
-func (t *judgement) split(ins []*instance) [][]*instance {
-	var gens [][]*instance
+func (t *judgement) split(ins []*process.Instance) [][]*process.Instance {
+	var gens [][]*process.Instance
 	seen := map[string]bool{}
 	var last time.Time
 	for _, in := range ins {
-		at := in.root().Started
-		if len(gens) == 0 || at.Sub(last) > generationGap || seen[in.identity] {
+		at := in.Root().Started
+		if len(gens) == 0 || at.Sub(last) > generationGap || seen[in.Identity] {
 			gens = append(gens, nil)
 			clear(seen)
 		}
 		gens[len(gens)-1] = append(gens[len(gens)-1], in)
-		seen[in.identity] = true
+		seen[in.Identity] = true
 		last = at
 	}
 	return gens
 }
 
-func missingFrom(newest, all []*instance) []string {
+func missingFrom(newest, all []*process.Instance) []string {
 	has := kinds(newest)
 	names := map[string]bool{}
 	for _, in := range all {
-		if has[in.identity] == 0 {
-			names[in.name] = true
+		if has[in.Identity] == 0 {
+			names[in.Name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -48,12 +51,12 @@ const (
 )
 
 func findGrowth(t *judgement) []Finding {
-	servers := slices.Concat(t.with(RoleServer), t.with(RoleGateway))
-	slices.SortFunc(servers, func(a, b *instance) int { return cmp.Compare(a.rootNode, b.rootNode) })
+	servers := slices.Concat(t.WithRole(process.RoleServer), t.WithRole(process.RoleGateway))
+	slices.SortFunc(servers, func(a, b *process.Instance) int { return cmp.Compare(a.RootNode, b.RootNode) })
 	before := map[scan.ID]*scan.Process{}
 	var between time.Duration
 	if t.Baseline != nil {
-		between = t.now.Sub(t.Baseline.Taken)
+		between = t.Now.Sub(t.Baseline.Taken)
 		for i := range t.Baseline.Processes {
 			p := &t.Baseline.Processes[i]
 			before[p.ID()] = p
@@ -61,7 +64,7 @@ func findGrowth(t *judgement) []Finding {
 	}
 	sizes := map[string][]int64{} // by program
 	for _, in := range servers {
-		sizes[canonical(in.rec.Command.Program)] = append(sizes[canonical(in.rec.Command.Program)], in.size())
+		sizes[command.Canonical(in.Recognition.Command.Program)] = append(sizes[command.Canonical(in.Recognition.Command.Program)], in.Size())
 	}
 	for _, like := range sizes {
 		slices.Sort(like)
@@ -70,9 +73,9 @@ func findGrowth(t *judgement) []Finding {
 	for _, in := range servers {
 		evidence := t.grown(in, before, between)
 		if len(evidence) == 0 {
-			evidence = t.huge(in, sizes[canonical(in.rec.Command.Program)])
+			evidence = t.huge(in, sizes[command.Canonical(in.Recognition.Command.Program)])
 		}
-		if len(evidence) > 0 && len(t.oldEnough([]*instance{in})) > 0 {
+		if len(evidence) > 0 && len(t.oldEnough([]*process.Instance{in})) > 0 {
 			out = append(out, t.growth(in, evidence))
 		}
 	}
@@ -84,16 +87,16 @@ func (t *judgement) incomparable() string {
 	if t.Baseline == nil {
 		return ""
 	}
-	between := t.now.Sub(t.Baseline.Taken)
+	between := t.Now.Sub(t.Baseline.Taken)
 	if between < growthBetween {
-		return fmt.Sprintf("the baseline was taken %s before: growth is told from %s on", Age(max(0, between)), Age(growthBetween))
+		return fmt.Sprintf("the baseline was taken %s before: growth is told from %s on", format.Age(max(0, between)), format.Age(growthBetween))
 	}
 	before := map[scan.ID]bool{}
 	for i := range t.Baseline.Processes {
 		before[t.Baseline.Processes[i].ID()] = true
 	}
-	for _, in := range t.instances {
-		if p := in.main(); in.role != RoleClient && p.Start != 0 && before[p.ID()] {
+	for _, in := range t.Instances {
+		if p := in.Main(); in.Role != process.RoleClient && p.Start != 0 && before[p.ID()] {
 			return ""
 		}
 	}
@@ -101,13 +104,13 @@ func (t *judgement) incomparable() string {
 }
 
 // grown compares an instance with itself at the first look.
-func (t *judgement) grown(in *instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
+func (t *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
 	if between < growthBetween {
 		return nil
 	}
 	var was, is int64
-	for _, m := range in.members {
-		p := t.proc(m)
+	for _, m := range in.Members {
+		p := t.Process(m)
 		old, ok := before[p.ID()]
 		if !ok || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
 			continue // begun since: a new helper is no growth
@@ -122,37 +125,37 @@ func (t *judgement) grown(in *instance, before map[scan.ID]*scan.Process, betwee
 		return nil
 	}
 	perHour := float64(more) / between.Hours()
-	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", Bytes(was), Bytes(is), Age(between), Bytes(int64(perHour)))}
-	if left := t.snap.Host.MemoryAvailableBytes; left > 0 {
-		out = append(out, fmt.Sprintf("at this rate it takes the %s that are still free in %s", Bytes(left), Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
+	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", format.Bytes(was), format.Bytes(is), format.Age(between), format.Bytes(int64(perHour)))}
+	if left := t.Snapshot.Host.MemoryAvailableBytes; left > 0 {
+		out = append(out, fmt.Sprintf("at this rate it takes the %s that are still free in %s", format.Bytes(left), format.Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
 	}
 	return out
 }
 
 // huge compares an instance with its like, whose sizes ascend, and with the machine.
-func (t *judgement) huge(in *instance, like []int64) []string {
-	size := in.size()
+func (t *judgement) huge(in *process.Instance, like []int64) []string {
+	size := in.Size()
 	if size < hugeLeast {
 		return nil
 	}
 	var out []string
 	if usual := like[(len(like)-1)/2]; usual > 0 && size/usual >= hugeTimes {
-		out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", Bytes(size), Bytes(usual)))
+		out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", format.Bytes(size), format.Bytes(usual)))
 	}
-	if total := t.snap.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
-		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", Bytes(size), 100*float64(size)/float64(total)))
+	if total := t.Snapshot.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
+		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", format.Bytes(size), 100*float64(size)/float64(total)))
 	}
-	if age, ok := in.age(); ok && len(out) > 0 && age > 0 {
-		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", Bytes(int64(float64(size)/age.Minutes())), Age(age)))
+	if age, ok := in.Age(); ok && len(out) > 0 && age > 0 {
+		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", format.Bytes(int64(float64(size)/age.Minutes())), format.Age(age)))
 	}
 	return out
 }
 
-func (t *judgement) growth(in *instance, evidence []string) Finding {
-	p := in.main()
+func (t *judgement) growth(in *process.Instance, evidence []string) Finding {
+	p := in.Main()
 	// A server that another rule gave up already is not offered a second time.
-	c := claim{severity: Warning, confidence: Likely, key: fmt.Sprint(p.ID()), subjects: []*instance{in}, evidence: evidence}
-	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.name, p.PID, Bytes(in.size()))
+	c := claim{severity: Warning, confidence: process.Likely, key: fmt.Sprint(p.ID()), subjects: []*process.Instance{in}, evidence: evidence}
+	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.Name, p.PID, format.Bytes(in.Size()))
 	c.remedy = Remedy{
 		Summary: "restart it now, update it, and look again in an hour",
 		Steps:   []string{"a server of HTTP sessions: end idle sessions, limit their number, answer 404 to an unknown one; or serve stateless"},
@@ -160,11 +163,11 @@ func (t *judgement) growth(in *instance, evidence []string) Finding {
 			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
 		},
 	}
-	if t.decisions[in] == nil && in.service == nil {
+	if t.decisions[in] == nil && in.Service == nil {
 		c.onRequest = c.subjects
 	}
-	if len(in.listen()) > 0 {
-		c.evidence = append(c.evidence, "it listens on "+strings.Join(in.listen(), ", "))
+	if len(in.Listen()) > 0 {
+		c.evidence = append(c.evidence, "it listens on "+strings.Join(in.Listen(), ", "))
 	}
 	return t.finding(c)
 }

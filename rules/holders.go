@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -11,36 +13,36 @@ import (
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does
 // not close its descriptors on exec gives each server the writing ends of all earlier ones.
-func (t *judgement) followHolders(gone map[*instance]lost) {
+func (t *judgement) followHolders(gone map[*process.Instance]lost) {
 	for grown := true; grown; {
 		grown = false
-		for _, in := range t.instances {
-			if _, ok := gone[in]; ok || in.role != RoleServer || in.service != nil || in.owner.Kind != OwnerNobody {
+		for _, in := range t.Instances {
+			if _, ok := gone[in]; ok || in.Role != process.RoleServer || in.Service != nil || in.Owner.Kind != process.OwnerNobody {
 				continue
 			}
-			w, holders := in.wire()
-			if w != held || len(holders) == 0 || len(in.listen()) > 0 || in.marked("holders") {
+			w, holders := in.Stdin()
+			if w != process.StdinOpen || len(holders) == 0 || len(in.Listen()) > 0 || in.Unreadable("holders") {
 				continue // nobody looked for the holders, or not all could be seen
 			}
 			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
-				at := t.forest.at(pid)
-				if at == none || t.of[at] == nil {
+				at := t.Forest.Node(pid)
+				if at == process.None || t.InstanceOf[at] == nil {
 					return true
 				}
-				_, ok := gone[t.of[at]]
-				return !ok && t.of[at] != in
+				_, ok := gone[t.InstanceOf[at]]
+				return !ok && t.InstanceOf[at] != in
 			})
 			if !onlyLost {
 				continue
 			}
-			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return t.of[t.forest.at(pid)] == in })
+			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return t.InstanceOf[t.Forest.Node(pid)] == in })
 			if len(others) == 0 {
 				continue
 			}
-			l := lost{in: in, confidence: Certain, safe: true, proof: t.heldBy(others)}
+			l := lost{in: in, confidence: process.Certain, safe: true, proof: t.heldBy(others)}
 			for _, pid := range others {
 				// What is doubted of the holder is doubted of what it holds.
-				if holder := gone[t.of[t.forest.at(pid)]]; !holder.safe {
+				if holder := gone[t.InstanceOf[t.Forest.Node(pid)]]; !holder.safe {
 					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and of that one "+holder.doubt
 				}
 			}
@@ -52,13 +54,13 @@ func (t *judgement) followHolders(gone map[*instance]lost) {
 
 // spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
 // closed after one question looks the same as one that was lost.
-func (t *judgement) spareRead(gone map[*instance]lost) {
+func (t *judgement) spareRead(gone map[*process.Instance]lost) {
 	for in, l := range gone {
 		if !l.safe {
 			continue
 		}
 		if reader := t.reader(in, gone); reader != "" {
-			l.safe, l.confidence, l.doubt = false, Likely, reader+" still reads what it writes"
+			l.safe, l.confidence, l.doubt = false, process.Likely, reader+" still reads what it writes"
 			gone[in] = l
 		}
 	}
@@ -66,21 +68,21 @@ func (t *judgement) spareRead(gone map[*instance]lost) {
 
 // reader says who reads what an instance writes, besides itself and other orphans; "" for nobody. Who
 // cannot be seen reads too.
-func (t *judgement) reader(in *instance, gone map[*instance]lost) string {
-	out := in.main().Stdout
+func (t *judgement) reader(in *process.Instance, gone map[*process.Instance]lost) string {
+	out := in.Main().Stdout
 	if out == nil || out.Type != scan.StdinPipe && out.Type != scan.StdinSocket || out.Peer == scan.PeerClosed {
 		return ""
 	}
 	for _, pid := range out.Holders {
-		at := t.forest.at(pid)
-		if at == none || t.of[at] == nil {
+		at := t.Forest.Node(pid)
+		if at == process.None || t.InstanceOf[at] == nil {
 			return fmt.Sprintf("pid %d", pid)
 		}
-		if _, lost := gone[t.of[at]]; !lost && t.of[at] != in && !t.forgot(t.of[at], in) {
+		if _, lost := gone[t.InstanceOf[at]]; !lost && t.InstanceOf[at] != in && !t.forgot(t.InstanceOf[at], in) {
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
-	if len(out.Holders) == 0 || in.marked("holders") { // nobody looked, or not everywhere
+	if len(out.Holders) == 0 || in.Unreadable("holders") { // nobody looked, or not everywhere
 		return "somebody who cannot be seen"
 	}
 	return ""
@@ -91,30 +93,30 @@ func (t *judgement) reader(in *instance, gone map[*instance]lost) string {
 // they are done. But a client also runs commands, which may ask a server once with a stdin that is
 // closed: they are below the client, or were left in the background by a shell, which gives a pipe, and
 // not the pair of sockets that those clients have which forget their ends (Node, Bun).
-func (t *judgement) forgot(reader, in *instance) bool {
-	stdin := in.root().Stdin
-	socket := in.owner.Kind == OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
+func (t *judgement) forgot(reader, in *process.Instance) bool {
+	stdin := in.Root().Stdin
+	socket := in.Owner.Kind == process.OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
 	switch {
-	case reader.role == RoleGateway && reader.rec.By != byRelation:
+	case reader.Role == process.RoleGateway && reader.Recognition.By != process.ByRelation:
 		return true
-	case reader.role != RoleClient || !socket:
+	case reader.Role != process.RoleClient || !socket:
 		return false
 	}
-	return reader.rec.By != byRelation || t.startedAgain(in, reader)
+	return reader.Recognition.By != process.ByRelation || t.startedAgain(in, reader)
 }
 
 // startedAgain tells that a client of which little is known has started the same server anew.
-func (t *judgement) startedAgain(in, client *instance) bool {
-	return slices.ContainsFunc(t.copies[in.identity], func(other *instance) bool {
-		return other != in && other.above == client && other.root().Started.After(in.root().Started)
+func (t *judgement) startedAgain(in, client *process.Instance) bool {
+	return slices.ContainsFunc(t.Copies[in.Identity], func(other *process.Instance) bool {
+		return other != in && other.OwnedBy == client && other.Root().Started.After(in.Root().Started)
 	})
 }
 
 // heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
 // one whose own stdin is dead and that stays all the same.
 func (t *judgement) heldBy(holders []int) string {
-	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return wireOf(t.proc(t.forest.at(pid))) != dead }); len(dying) > 0 {
+	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return process.StdinOf(t.Process(t.Forest.Node(pid))) != process.StdinClosed }); len(dying) > 0 {
 		holders = dying
 	}
-	return "its stdin is held only by pid " + pidList(holders, 3) + ", which " + be(len(holders), "is an orphan itself", "are orphans themselves")
+	return "its stdin is held only by pid " + format.PIDs(holders, 3) + ", which " + format.Plural(len(holders), "is an orphan itself", "are orphans themselves")
 }

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -24,17 +27,17 @@ type Options struct {
 	OlderThan time.Duration
 
 	// Settled are processes whose stdin was found dead by an earlier look already, several seconds
-	// ago: they are not just shutting down. See [Doubts].
+	// ago: they are not just shutting down. See [OpenQuestions].
 	Settled map[scan.ID]bool
 }
 
 // Judge groups the processes into instances, finds their owners and applies every rule.
-func Judge(r *Recognised, o Options) *Report {
+func Judge(r *process.Recognised, o Options) *Report {
 	t := newJudgement(r, o)
 	out := &Report{
-		Schema: ReportSchema, Kind: ReportKind, Taken: r.snap.Taken, Host: r.snap.Host,
+		Schema: ReportSchema, Kind: ReportKind, Taken: r.Snapshot.Taken, Host: r.Snapshot.Host,
 		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
-		Problems: append([]string{}, r.snap.Problems...),
+		Problems: append([]string{}, r.Snapshot.Problems...),
 	}
 	for _, rule := range registry {
 		if rule.Probe {
@@ -47,7 +50,7 @@ func Judge(r *Recognised, o Options) *Report {
 			}
 		}
 	}
-	slices.SortStableFunc(out.Findings, worseFirst)
+	slices.SortStableFunc(out.Findings, WorseFirst)
 	if missing := t.incomparable(); missing != "" {
 		out.Problems = append(out.Problems, missing)
 	}
@@ -57,13 +60,13 @@ func Judge(r *Recognised, o Options) *Report {
 			d.because += ": " + rule.Title
 		}
 	}
-	for _, in := range t.instances {
-		switch in.role {
-		case RoleServer:
+	for _, in := range t.Instances {
+		switch in.Role {
+		case process.RoleServer:
 			out.Servers = append(out.Servers, t.server(in))
-		case RoleClient:
+		case process.RoleClient:
 			out.Clients = append(out.Clients, t.owning(in))
-		case RoleGateway:
+		case process.RoleGateway:
 			out.Gateways = append(out.Gateways, t.owning(in))
 		}
 	}
@@ -73,17 +76,17 @@ func Judge(r *Recognised, o Options) *Report {
 
 // judgement is a table while the rules work on it, with the verdicts that they have reached.
 type judgement struct {
-	*table
+	*process.Table
 	Options
-	decisions map[*instance]*decision // of the instances that a rule has claimed
-	rule      *Rule                   // the one that is checked now
+	decisions map[*process.Instance]*decision // of the instances that a rule has claimed
+	rule      *Rule                           // the one that is checked now
 }
 
-func newJudgement(r *Recognised, o Options) *judgement {
-	return &judgement{table: newTable(r), Options: o, decisions: map[*instance]*decision{}}
+func newJudgement(r *process.Recognised, o Options) *judgement {
+	return &judgement{Table: process.NewTable(r), Options: o, decisions: map[*process.Instance]*decision{}}
 }
 
-func worseFirst(a, b Finding) int {
+func WorseFirst(a, b Finding) int {
 	return cmp.Or(
 		b.Severity.Rank()-a.Severity.Rank(),
 		cmp.Compare(b.RSSBytes, a.RSSBytes),
@@ -95,47 +98,47 @@ func worseFirst(a, b Finding) int {
 // claim is what a rule has to say; [table.finding] makes a Finding of it.
 type claim struct {
 	severity   Severity
-	confidence Confidence
+	confidence process.Confidence
 	title      string
 	evidence   []string
 	key        string // what tells this leak from others of the rule, for ever
 
-	subjects []*instance // what the finding is about, in the sense of the rule
-	mainOnly bool        // of them only the main process, as for a parent that runs away
-	others   []*instance // shown with it, without being subjects
-	parent   *instance   // the culprit; nil for none
+	subjects []*process.Instance // what the finding is about, in the sense of the rule
+	mainOnly bool                // of them only the main process, as for a parent that runs away
+	others   []*process.Instance // shown with it, without being subjects
+	parent   *process.Instance   // the culprit; nil for none
 
-	safe      []*instance
-	onRequest []*instance
+	safe      []*process.Instance
+	onRequest []*process.Instance
 	remedy    Remedy
 }
 
 // finding turns a claim into a Finding, and gives its subjects their verdict.
 func (t *judgement) finding(c claim) Finding {
 	f := Finding{
-		ID: t.rule.ID + "-" + hash(c.key), Rule: t.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
+		ID: t.rule.ID + "-" + Hash(c.key), Rule: t.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
 		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
 	}
 	if c.parent != nil {
-		f.ParentPID = c.parent.main().PID
+		f.ParentPID = c.parent.Main().PID
 	}
-	shown := map[*instance]bool{}
+	shown := map[*process.Instance]bool{}
 	for _, in := range c.subjects {
 		if c.mainOnly {
-			f.PIDs = append(f.PIDs, in.main().PID)
+			f.PIDs = append(f.PIDs, in.Main().PID)
 		} else {
-			f.PIDs = append(f.PIDs, in.pids()...)
+			f.PIDs = append(f.PIDs, in.PIDs()...)
 		}
 		shown[in] = true
 		if d := t.decisions[in]; d != nil && d.because == t.rule.ID { // claimed by this rule
 			d.because += ": " + c.title
-			if c.severity == Error && c.confidence != Possible {
+			if c.severity == Error && c.confidence != process.Possible {
 				d.verdict = Leaked
 			}
 		}
 	}
-	for _, ins := range [][]*instance{c.others, c.safe, c.onRequest} {
+	for _, ins := range [][]*process.Instance{c.others, c.safe, c.onRequest} {
 		for _, in := range ins {
 			shown[in] = true
 		}
@@ -145,13 +148,13 @@ func (t *judgement) finding(c claim) Finding {
 	}
 	pss, measured := int64(0), true
 	for in := range shown {
-		for _, m := range in.members {
-			f.Processes = append(f.Processes, newRow(in, m))
+		for _, m := range in.Members {
+			f.Processes = append(f.Processes, NewRow(in, m))
 			if in == c.parent {
 				continue
 			}
-			f.RSSBytes += t.proc(m).RSS()
-			if p := t.proc(m); p.PSSBytes != nil {
+			f.RSSBytes += t.Process(m).RSS()
+			if p := t.Process(m); p.PSSBytes != nil {
 				pss += *p.PSSBytes
 			} else {
 				measured = false
@@ -160,7 +163,7 @@ func (t *judgement) finding(c claim) Finding {
 	}
 	if measured && pss > 0 {
 		f.PSSBytes = pss
-		f.Evidence = append(f.Evidence, fmt.Sprintf("their memory without what they share with others (PSS) is %s: so much comes back", Bytes(pss)))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("their memory without what they share with others (PSS) is %s: so much comes back", format.Bytes(pss)))
 	}
 	foreign := 0
 	for _, in := range c.safe {
@@ -171,7 +174,7 @@ func (t *judgement) finding(c claim) Finding {
 	}
 	if foreign > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user, or root, can end %s",
-			Count(foreign, "process"), be(foreign, "belongs", "belong"), be(foreign, "it", "them")))
+			format.Count(foreign, "process"), format.Plural(foreign, "belongs", "belong"), format.Plural(foreign, "it", "them")))
 	}
 	slices.Sort(f.PIDs)
 	slices.Sort(f.Reap.Safe)
@@ -182,14 +185,14 @@ func (t *judgement) finding(c claim) Finding {
 
 // giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
 // back because they are another user's.
-func (t *judgement) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
-	for _, m := range in.members {
-		p := t.proc(m)
+func (t *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign int) {
+	for _, m := range in.Members {
+		p := t.Process(m)
 		switch {
 		case p.PID <= 1 || p.State == "Z":
-		case t.outOfReach(p):
+		case t.OtherUser(p):
 			foreign++
-		case safe && (t.recs[m] != nil || t.renders(in, p)):
+		case safe && (t.Recognitions[m] != nil || t.renders(in, p)):
 			r.Safe = append(r.Safe, p.PID)
 		default:
 			// A process that a server started and that we do not know (a build, a shell of the
@@ -201,16 +204,16 @@ func (t *judgement) giveUp(in *instance, r *Reap, safe bool) (foreign int) {
 }
 
 // renders tells that a process that nobody knows is a browser's own: a part of its program.
-func (t *judgement) renders(in *instance, p *scan.Process) bool {
-	return in.role == RoleHelper && sameProgram(in.rec.Command, Resolve(p, t.snap.Host.OS))
+func (t *judgement) renders(in *process.Instance, p *scan.Process) bool {
+	return in.Role == process.RoleHelper && command.SameProgram(in.Recognition.Command, command.Parse(p, t.Snapshot.Host.OS))
 }
 
-func newRow(in *instance, node int32) Row {
-	t := in.table
-	p, rec := t.proc(node), t.recs[node]
-	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: commandLine(p), RSSBytes: p.RSSBytes, Server: in.name}
+func NewRow(in *process.Instance, node int32) Row {
+	t := in.Table
+	p, rec := t.Process(node), t.Recognitions[node]
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), RSSBytes: p.RSSBytes, Server: in.Name}
 	if !p.Started.IsZero() {
-		age := int64(max(0, t.now.Sub(p.Started)).Seconds())
+		age := int64(max(0, t.Now.Sub(p.Started)).Seconds())
 		row.AgeSeconds = &age
 	}
 	switch {
@@ -218,10 +221,10 @@ func newRow(in *instance, node int32) Row {
 		row.Role = "zombie"
 	case rec != nil:
 		row.Role = string(rec.Role)
-	case in.role == RoleServer || in.role == RoleHelper:
-		row.Role = string(RoleHelper)
+	case in.Role == process.RoleServer || in.Role == process.RoleHelper:
+		row.Role = string(process.RoleHelper)
 	}
-	if in.role == RoleClient || in.role == RoleGateway {
+	if in.Role == process.RoleClient || in.Role == process.RoleGateway {
 		row.Server = ""
 	}
 	return row
@@ -230,19 +233,19 @@ func newRow(in *instance, node int32) Row {
 // parentless tells that the table does not say who started whom, as that of `ps aux`.
 func (t *judgement) parentless() bool {
 	untoldOnes := 0
-	for _, l := range t.forest.lineage {
-		if l == untold {
+	for _, l := range t.Forest.ParentStates {
+		if l == process.ParentUnknown {
 			untoldOnes++
 		}
 	}
-	return untoldOnes > 0 && untoldOnes*2 >= len(t.forest.lineage)
+	return untoldOnes > 0 && untoldOnes*2 >= len(t.Forest.ParentStates)
 }
 
 // take marks instances as explained by a rule, so that no later one takes them for something else,
 // and returns those that are at least as old as was asked for.
-func (t *judgement) take(ins []*instance) []*instance {
+func (t *judgement) take(ins []*process.Instance) []*process.Instance {
 	for _, in := range ins {
-		if t.decisions[in] == nil && in.role != RoleClient {
+		if t.decisions[in] == nil && in.Role != process.RoleClient {
 			t.decide(in, Suspect, t.rule.ID)
 		}
 	}
@@ -250,27 +253,27 @@ func (t *judgement) take(ins []*instance) []*instance {
 }
 
 // oldEnough keeps the instances that are at least as old as was asked for.
-func (t *judgement) oldEnough(ins []*instance) []*instance {
+func (t *judgement) oldEnough(ins []*process.Instance) []*process.Instance {
 	if t.OlderThan <= 0 {
 		return ins
 	}
-	var out []*instance
+	var out []*process.Instance
 	for _, in := range ins {
-		if age, ok := in.age(); ok && age >= t.OlderThan {
+		if age, ok := in.Age(); ok && age >= t.OlderThan {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *judgement) server(in *instance) Server {
+func (t *judgement) server(in *process.Instance) Server {
 	d := t.decision(in)
 	s := Server{
-		Server: in.name, PIDs: in.pids(), RootPID: in.root().PID, Owner: in.owner,
-		RecognisedBy: string(in.rec.Confidence) + ", by " + in.rec.By, Started: in.root().Started,
-		RSSBytes: in.rss(), SwapBytes: in.swap(), Listen: in.listen(), Mode: servingMode(*in.rec, in.version()), Verdict: d.verdict, Because: d.because,
+		Server: in.Name, PIDs: in.PIDs(), RootPID: in.Root().PID, Owner: in.Owner,
+		RecognisedBy: string(in.Recognition.Confidence) + ", by " + in.Recognition.By, Started: in.Root().Started,
+		RSSBytes: in.RSS(), SwapBytes: in.Swap(), Listen: in.Listen(), Mode: process.ServingMode(*in.Recognition, in.Version()), Verdict: d.verdict, Because: d.because,
 	}
-	if age, ok := in.age(); ok {
+	if age, ok := in.Age(); ok {
 		s.AgeSeconds = int64(age.Seconds())
 	}
 	return s
@@ -282,77 +285,77 @@ type decision struct {
 	because string // the ID of the rule until that has written its finding
 }
 
-func (t *judgement) decide(in *instance, v Verdict, because string) {
+func (t *judgement) decide(in *process.Instance, v Verdict, because string) {
 	t.decisions[in] = &decision{v, because}
 }
 
 // decision returns the verdict of the rule that claimed the instance, or explains why none did.
-func (t *judgement) decision(in *instance) *decision {
+func (t *judgement) decision(in *process.Instance) *decision {
 	if d := t.decisions[in]; d != nil {
 		return d
 	}
 	d := new(decision)
-	w, holders := in.wire()
-	switch in.owner.Kind {
-	case OwnerService:
-		d.verdict, d.because = Supervised, "kept by "+in.owner.says()
-	case OwnerClient, OwnerGateway:
-		d.verdict, d.because = InUse, fmt.Sprintf("its %s %s is running", in.owner.Kind, in.owner.says())
-		if w == held && slices.Contains(holders, in.owner.PID) {
-			d.because = fmt.Sprintf("its %s %s holds its stdin", in.owner.Kind, in.owner.says())
-		} else if w == held {
+	w, holders := in.Stdin()
+	switch in.Owner.Kind {
+	case process.OwnerService:
+		d.verdict, d.because = Supervised, "kept by "+in.Owner.String()
+	case process.OwnerClient, process.OwnerGateway:
+		d.verdict, d.because = InUse, fmt.Sprintf("its %s %s is running", in.Owner.Kind, in.Owner.String())
+		if w == process.StdinOpen && slices.Contains(holders, in.Owner.PID) {
+			d.because = fmt.Sprintf("its %s %s holds its stdin", in.Owner.Kind, in.Owner.String())
+		} else if w == process.StdinOpen {
 			d.because += " and its stdin is open"
 		}
-	case OwnerTerminal:
-		d.verdict, d.because = InUse, "started by hand from "+in.owner.says()
-	case OwnerNobody:
+	case process.OwnerTerminal:
+		d.verdict, d.because = InUse, "started by hand from "+in.Owner.String()
+	case process.OwnerNobody:
 		d.verdict = Unknown
 		switch {
-		case w == held && len(holders) > 0:
-			d.verdict, d.because = InUse, "adopted by "+in.owner.says()+", but pid "+pidList(holders, 3)+" "+be(len(holders), "holds", "hold")+" its stdin"
-		case w == held:
-			d.because = "adopted by " + in.owner.says() + ", but somebody holds its stdin"
-		case len(in.listen()) > 0:
-			d.because = "listens on " + listed(in.listen(), 2) + " and runs under " + in.owner.says() + ": a daemon, as it seems"
-		case w == unwired:
-			d.because = "has no pipe at its stdin and runs under " + in.owner.says() + ": started as a daemon"
-		case w == refused:
-			d.because = "runs under " + in.owner.says() + "; its stdin could not be read"
+		case w == process.StdinOpen && len(holders) > 0:
+			d.verdict, d.because = InUse, "adopted by "+in.Owner.String()+", but pid "+format.PIDs(holders, 3)+" "+format.Plural(len(holders), "holds", "hold")+" its stdin"
+		case w == process.StdinOpen:
+			d.because = "adopted by " + in.Owner.String() + ", but somebody holds its stdin"
+		case len(in.Listen()) > 0:
+			d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + in.Owner.String() + ": a daemon, as it seems"
+		case w == process.StdinNoPipe:
+			d.because = "has no pipe at its stdin and runs under " + in.Owner.String() + ": started as a daemon"
+		case w == process.StdinUnreadable:
+			d.because = "runs under " + in.Owner.String() + "; its stdin could not be read"
 		default:
-			d.because = "runs under " + in.owner.says() + "; nothing tells whether it is in use"
+			d.because = "runs under " + in.Owner.String() + "; nothing tells whether it is in use"
 		}
 	default:
 		d.verdict, d.because = Unknown, "its parent is not known to be an MCP client"
-		if in.owner.PID != 0 && in.owner.Name != "" {
-			d.because = "its parent " + in.owner.says() + " is running"
+		if in.Owner.PID != 0 && in.Owner.Name != "" {
+			d.because = "its parent " + in.Owner.String() + " is running"
 		}
-		if w == held {
+		if w == process.StdinOpen {
 			d.verdict, d.because = InUse, d.because+", and its stdin is open"
 		}
 	}
 	return d
 }
 
-func (t *judgement) owning(in *instance) Owning {
-	o := Owning{Name: in.name, PID: in.main().PID, Started: in.root().Started, RSSBytes: in.rss(), Listen: in.listen(), Version: in.version(), Servers: len(in.owned)}
-	if in.role == RoleGateway {
-		o.Mode = servingMode(*in.rec, o.Version)
+func (t *judgement) owning(in *process.Instance) Owning {
+	o := Owning{Name: in.Name, PID: in.Main().PID, Started: in.Root().Started, RSSBytes: in.RSS(), Listen: in.Listen(), Version: in.Version(), Servers: len(in.Owned)}
+	if in.Role == process.RoleGateway {
+		o.Mode = process.ServingMode(*in.Recognition, o.Version)
 	}
-	if age, ok := in.age(); ok {
+	if age, ok := in.Age(); ok {
 		o.AgeSeconds = int64(age.Seconds())
 	}
 	return o
 }
 
 func (t *judgement) summarise(r *Report) Summary {
-	s := Summary{Processes: len(t.forest.procs), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
-	for _, in := range t.instances {
-		if in.role == RoleServer || in.role == RoleGateway {
-			s.RSSBytes += in.rss()
-			s.SwapBytes += in.swap()
+	s := Summary{Processes: len(t.Forest.Processes), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
+	for _, in := range t.Instances {
+		if in.Role == process.RoleServer || in.Role == process.RoleGateway {
+			s.RSSBytes += in.RSS()
+			s.SwapBytes += in.Swap()
 		}
 	}
-	for _, p := range t.forest.procs {
+	for _, p := range t.Forest.Processes {
 		if slices.ContainsFunc(p.Unreadable, isField) {
 			s.Unreadable++
 		}
@@ -368,14 +371,14 @@ func (t *judgement) summarise(r *Report) Summary {
 			s.Findings.Info++
 		}
 		for _, pid := range f.Reap.Safe {
-			safe[t.forest.at(pid)] = true
+			safe[t.Forest.Node(pid)] = true
 		}
 	}
-	instances := map[*instance]bool{}
+	instances := map[*process.Instance]bool{}
 	for node := range safe {
 		s.Reapable.Processes++
-		s.Reapable.RSSBytes += t.proc(node).RSS()
-		instances[t.of[node]] = true
+		s.Reapable.RSSBytes += t.Process(node).RSS()
+		instances[t.InstanceOf[node]] = true
 	}
 	s.Reapable.Instances = len(instances)
 	return s
@@ -385,7 +388,7 @@ func (t *judgement) summarise(r *Report) Summary {
 func isField(unreadable string) bool { return unreadable != "holders" && unreadable != "service" }
 
 // hash shortens a key to eight hexadecimal digits.
-func hash(key string) string {
+func Hash(key string) string {
 	h := fnv.New32a()
 	h.Write([]byte(key)) //nolint:errcheck // a hash never fails
 	return fmt.Sprintf("%08x", h.Sum32())

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
 )
@@ -25,7 +27,7 @@ var _ = register(Rule{
 		"crash handlers of a browser have PID 1 as their parent all their life: they are never judged by themselves",
 	},
 	Remedy: []string{
-		remedyHelper,
+		RemedyHelper,
 		"end the client with SIGTERM before SIGKILL, so that servers can close their browsers",
 		"run playwright-mcp with --isolated, and update it: recent versions follow a pipe and end with it",
 		"end the browser's main process: its renderers follow",
@@ -33,40 +35,40 @@ var _ = register(Rule{
 	check: findLeftovers,
 })
 
-// remedyHelper is also what a server is told that [JudgeStdio] saw leave a helper behind.
-const remedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
+// remedyHelper is also what a server is told that [diagnose.Stdio] saw leave a helper behind.
+const RemedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
 
 func findLeftovers(t *judgement) []Finding {
-	groups := map[string][]*instance{}
+	groups := map[string][]*process.Instance{}
 	lonely, below := t.lonely(), t.startedByHelpers()
-	for _, in := range t.with(RoleHelper) {
-		if in.owner.Kind != OwnerNobody || in.service != nil || daemon(in.rec.Command) {
+	for _, in := range t.WithRole(process.RoleHelper) {
+		if in.Owner.Kind != process.OwnerNobody || in.Service != nil || process.Daemon(in.Recognition.Command) {
 			continue
 		}
-		w, _ := in.wire()
-		inbound, _ := in.inbound()
-		if w == held || inbound > 0 {
+		w, _ := in.Stdin()
+		inbound, _ := in.Inbound()
+		if w == process.StdinOpen || inbound > 0 {
 			continue
 		}
 		doubt := ""
-		if hasPort(in.listen()) {
+		if hasPort(in.Listen()) {
 			doubt = "it listens on a debugging port, to which somebody may connect again"
-		} else if in.marked("listen") {
+		} else if in.Unreadable("listen") {
 			doubt = "whether it listens on a debugging port could not be seen"
-		} else if in.rec.Confidence == Possible {
+		} else if in.Recognition.Confidence == process.Possible {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {
-			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.name, s.main().PID)
+			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.Name, s.Main().PID)
 		} else if byHand(in) {
 			doubt = "it has no switch of a debugger or of automation, so that a person may use it, with the profile of a server"
 		} else if s := below[in]; s != nil {
-			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.name, s.main().PID)
-		} else if w == refused {
+			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.Name, s.Main().PID)
+		} else if w == process.StdinUnreadable {
 			doubt = "who drives it could not be seen"
-		} else if t.snap.Host.Services == nil && w < weak {
+		} else if t.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed {
 			doubt = "no service manager could be asked whether it keeps this process"
 		}
-		key := in.name + "\x00" + doubt
+		key := in.Name + "\x00" + doubt
 		groups[key] = append(groups[key], in)
 	}
 	var out []Finding
@@ -75,7 +77,7 @@ func findLeftovers(t *judgement) []Finding {
 		if len(group) == 0 {
 			continue
 		}
-		t.byStart(group)
+		t.SortByStart(group)
 		_, doubt, _ := strings.Cut(key, "\x00")
 		out = append(out, t.leftovers(key, group, doubt))
 	}
@@ -86,8 +88,8 @@ func findLeftovers(t *judgement) []Finding {
 var drivers = []string{"playwright", "puppeteer", "devtools"}
 
 // drivenBy names the driver whose profile folder a browser has; "" for none.
-func drivenBy(browser *instance) string {
-	dir := profile(browser.rec.Command)
+func drivenBy(browser *process.Instance) string {
+	dir := process.Profile(browser.Recognition.Command)
 	for _, d := range drivers {
 		if strings.Contains(dir, d) {
 			return d
@@ -97,8 +99,8 @@ func drivenBy(browser *instance) string {
 }
 
 // byHand tells that a browser was started as a person does: to log in with the profile that a server keeps.
-func byHand(in *instance) bool {
-	return in.name == "browser" && !slices.ContainsFunc(in.rec.Command.Args, func(arg string) bool {
+func byHand(in *process.Instance) bool {
+	return in.Name == "browser" && !slices.ContainsFunc(in.Recognition.Command.Args, func(arg string) bool {
 		return slices.ContainsFunc(automationSwitches, func(s string) bool { return strings.HasPrefix(arg, s) })
 	})
 }
@@ -107,22 +109,22 @@ func byHand(in *instance) bool {
 var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
 
 // startedByHelpers finds, for each helper, a client or server that it has started.
-func (t *judgement) startedByHelpers() map[*instance]*instance {
-	out := map[*instance]*instance{}
-	for _, in := range t.instances {
-		if up := t.forest.parent[in.rootNode]; up != none && t.of[up] != nil && t.of[up].role == RoleHelper && t.decisions[in] == nil {
-			out[t.of[up]] = in
+func (t *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
+	out := map[*process.Instance]*process.Instance{}
+	for _, in := range t.Instances {
+		if up := t.Forest.Parent[in.RootNode]; up != process.None && t.InstanceOf[up] != nil && t.InstanceOf[up].Role == process.RoleHelper && t.decisions[in] == nil {
+			out[t.InstanceOf[up]] = in
 		}
 	}
 	return out
 }
 
 // lonely finds, for each driver, a living server that has no browser of its own.
-func (t *judgement) lonely() map[string]*instance {
-	out := map[string]*instance{}
-	for _, s := range t.with(RoleServer) {
+func (t *judgement) lonely() map[string]*process.Instance {
+	out := map[string]*process.Instance{}
+	for _, s := range t.WithRole(process.RoleServer) {
 		for _, d := range drivers {
-			if t.decisions[s] == nil && strings.Contains(s.name, d) && !slices.ContainsFunc(s.members, func(m int32) bool { return t.recs[m].role() == RoleHelper }) {
+			if t.decisions[s] == nil && strings.Contains(s.Name, d) && !slices.ContainsFunc(s.Members, func(m int32) bool { return t.Recognitions[m].RoleOrNone() == process.RoleHelper }) {
 				out[d] = s
 			}
 		}
@@ -139,22 +141,22 @@ func hasPort(listen []string) bool {
 	return false
 }
 
-func (t *judgement) leftovers(key string, group []*instance, doubt string) Finding {
-	c := claim{severity: Error, confidence: Likely, key: key, subjects: group}
+func (t *judgement) leftovers(key string, group []*process.Instance, doubt string) Finding {
+	c := claim{severity: Error, confidence: process.Likely, key: key, subjects: group}
 	processes := 0
 	var bytes int64
 	for _, in := range group {
-		processes += len(in.members)
-		bytes += in.rss()
+		processes += len(in.Members)
+		bytes += in.RSS()
 	}
-	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].name, Count(len(group), "helper"), be(len(group), "its", "their"), Count(processes, "process"), Bytes(bytes))
+	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"), format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
 		adopted[strings.Replace(t.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
 	}
 	c.evidence = append(c.evidence, tally(adopted, len(group))...)
 	for _, in := range group {
-		if mark := profile(in.rec.Command); mark != "" {
+		if mark := process.Profile(in.Recognition.Command); mark != "" {
 			c.evidence = append(c.evidence, "its command line tells whose it was: "+mark)
 			break
 		}
@@ -168,7 +170,7 @@ func (t *judgement) leftovers(key string, group []*instance, doubt string) Findi
 	if doubt == "" {
 		c.safe = group
 	} else {
-		c.severity, c.confidence, c.onRequest = Warning, Possible, group
+		c.severity, c.confidence, c.onRequest = Warning, process.Possible, group
 		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
 	}
 	c.remedy.Commands = []string{t.reapLine(group, doubt != "")}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/testdata/tables"
 )
@@ -76,7 +77,7 @@ func TestLeftovers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := tables.NewMachine()
 			c.build(h)
-			r := Judge(Recognise(&h.Snapshot), Options{})
+			r := Judge(process.Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -37,26 +39,26 @@ var _ = register(Rule{
 		"a server whose stdin is on its way between two processes (SCM_RIGHTS) while an orphan holds it too: this cannot be seen",
 	},
 	Remedy: []string{
-		remedyNode,
-		remedyPython,
-		remedyGo,
-		remedySignal,
+		RemedyNode,
+		RemedyPython,
+		RemedyGo,
+		RemedySignal,
 		"client: close the session, wait, then terminate the whole process group, then kill it",
 		"to end it: mcpdoctor reap and not kill, since a PID may soon name another process, which reap looks at and kill does not",
-		remedyLauncher,
+		RemedyLauncher,
 		"before it happens: mcpdoctor check -- COMMAND starts a server, ends it as clients do, and shows what stays and in which layer",
 	},
 	Code:  watchers,
 	check: findOrphans,
 })
 
-// The remedies that are also those of a server that [JudgeStdio] found wanting.
+// The remedies that are also those of a server that [diagnose.Stdio] found wanting.
 const (
-	remedyNode     = "server, Node: at the 'end' and the 'close' of process.stdin, call process.exit(0) when the answers are written; unref() timers that must not keep it alive"
-	remedyPython   = "server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads"
-	remedyGo       = "server, Go: return from main when reading os.Stdin gives io.EOF"
-	remedySignal   = "server: end at SIGTERM too; whoever handles the signal has to end the process"
-	remedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end"
+	RemedyNode     = "server, Node: at the 'end' and the 'close' of process.stdin, call process.exit(0) when the answers are written; unref() timers that must not keep it alive"
+	RemedyPython   = "server, Python: leave the loop when sys.stdin is at its end; make background threads daemon threads"
+	RemedyGo       = "server, Go: return from main when reading os.Stdin gives io.EOF"
+	RemedySignal   = "server: end at SIGTERM too; whoever handles the signal has to end the process"
+	RemedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to end"
 )
 
 // settle is how long a stdin that was found dead may belong to a server that is only shutting
@@ -65,16 +67,16 @@ const settle = 20 * time.Second
 
 // lost is what is known of one left-behind instance.
 type lost struct {
-	in         *instance
-	confidence Confidence
+	in         *process.Instance
+	confidence process.Confidence
 	safe       bool
 	doubt      string // why it is not safe
 	proof      string
 }
 
 func findOrphans(t *judgement) []Finding {
-	gone := map[*instance]lost{}
-	for _, in := range t.instances {
+	gone := map[*process.Instance]lost{}
+	for _, in := range t.Instances {
 		if l, ok := t.judgeOrphan(in); ok {
 			gone[in] = l
 		}
@@ -87,7 +89,7 @@ func findOrphans(t *judgement) []Finding {
 	groups := map[string][]lost{}
 	for _, in := range t.take(t.ordered(gone)) {
 		l := gone[in]
-		key := strings.Join([]string{in.identity, string(l.confidence), l.doubt}, "\x00")
+		key := strings.Join([]string{in.Identity, string(l.confidence), l.doubt}, "\x00")
 		groups[key] = append(groups[key], l)
 	}
 	var out []Finding
@@ -98,9 +100,9 @@ func findOrphans(t *judgement) []Finding {
 }
 
 // ordered returns the lost instances by their PIDs.
-func (t *judgement) ordered(gone map[*instance]lost) []*instance {
-	var out []*instance
-	for _, in := range t.instances {
+func (t *judgement) ordered(gone map[*process.Instance]lost) []*process.Instance {
+	var out []*process.Instance
+	for _, in := range t.Instances {
 		if _, ok := gone[in]; ok {
 			out = append(out, in)
 		}
@@ -109,60 +111,60 @@ func (t *judgement) ordered(gone map[*instance]lost) []*instance {
 }
 
 // judgeOrphan decides on one instance by itself.
-func (t *judgement) judgeOrphan(in *instance) (lost, bool) {
-	if in.service != nil || in.owner.Kind == OwnerService || in.role == RoleHelper {
+func (t *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
+	if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleHelper {
 		return lost{}, false
 	}
-	if in.role == RoleClient && !in.headless() {
+	if in.Role == process.RoleClient && !in.NonInteractive() {
 		return lost{}, false // a client that a person uses is never a leak
 	}
-	if in.root().PID == 1 || in.role != RoleServer && in.owner.Kind != OwnerNobody {
+	if in.Root().PID == 1 || in.Role != process.RoleServer && in.Owner.Kind != process.OwnerNobody {
 		return lost{}, false // a gateway or client is left behind only when it was adopted
 	}
 	if t.contained(in) {
 		return lost{}, false // judged by findContainers
 	}
-	w, _ := in.wire()
-	listen := in.listen()
-	adopted := in.owner.Kind == OwnerNobody
+	w, _ := in.Stdin()
+	listen := in.Listen()
+	adopted := in.Owner.Kind == process.OwnerNobody
 	l := lost{in: in}
 	switch {
-	case w == dead:
+	case w == process.StdinClosed:
 		return t.judgeDead(in, listen)
-	case in.role != RoleServer || !adopted:
+	case in.Role != process.RoleServer || !adopted:
 		return lost{}, false // without a dead stdin, only an adopted server is suspected
-	case w == held, w == unwired:
+	case w == process.StdinOpen, w == process.StdinNoPipe:
 		return lost{}, false // somebody talks to it, or it was started as a daemon
 	case t.sharedDaemon(in, listen):
 		return lost{}, false
-	case w == pending:
-		l.confidence, l.proof = Likely, "nobody holds the other end of its stdin"
+	case w == process.StdinUnread:
+		l.confidence, l.proof = process.Likely, "nobody holds the other end of its stdin"
 		l.doubt = "it has requests left to read, and may be at work on them"
-	case w == weak:
-		l.confidence, l.proof = Likely, "a pipe it was given as its wire has nobody at the other end"
+	case w == process.StdinMaybeClosed:
+		l.confidence, l.proof = process.Likely, "a pipe it was given as its wire has nobody at the other end"
 		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"
-	case w == refused && t.outOfReach(in.root()):
+	case w == process.StdinUnreadable && t.OtherUser(in.Root()):
 		return lost{}, false // nothing can be seen of another user's processes, and nothing be done
-	case w == refused:
-		l.confidence, l.doubt = Possible, "its stdin could not be read, so that somebody may still hold it"
-	case len(listen) > 0 || speaksHTTP(in.rec.Command):
+	case w == process.StdinUnreadable:
+		l.confidence, l.doubt = process.Possible, "its stdin could not be read, so that somebody may still hold it"
+	case len(listen) > 0 || process.SpeaksHTTP(in.Recognition.Command):
 		// A server that listens needs no client above it. Only beside a service of the very same
 		// command is it known to have no business here.
 		twin := t.supervisedTwin(in)
 		if twin == nil {
 			return lost{}, false
 		}
-		l.confidence, l.doubt = Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.service.Manager, twin.service.MainPID)
-	case in.marked("listen"):
-		l.confidence, l.doubt = Possible, mayListenUnseen
+		l.confidence, l.doubt = process.Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.Service.Manager, twin.Service.MainPID)
+	case in.Unreadable("listen"):
+		l.confidence, l.doubt = process.Possible, mayListenUnseen
 	case t.maybeService(in) != "":
-		l.confidence, l.doubt = Possible, t.maybeService(in)
+		l.confidence, l.doubt = process.Possible, t.maybeService(in)
 	case !t.ripe(in):
-		l.confidence, l.doubt = Likely, tooYoung
-	case in.root().TTY != "" && in.root().TTY != "-":
-		l.confidence, l.doubt = Possible, "it has a terminal, at which somebody may have started it"
+		l.confidence, l.doubt = process.Likely, tooYoung
+	case in.Root().TTY != "" && in.Root().TTY != "-":
+		l.confidence, l.doubt = process.Possible, "it has a terminal, at which somebody may have started it"
 	default:
-		l.confidence, l.safe = Likely, true
+		l.confidence, l.safe = process.Likely, true
 	}
 	t.weigh(&l)
 	return l, true
@@ -172,10 +174,10 @@ func (t *judgement) judgeOrphan(in *instance) (lost, bool) {
 // server is never given up unasked. A name of its own that speaks of MCP is enough when the stdin is
 // dead, as that of a server is and that of a program which takes no requests is not.
 func (t *judgement) weigh(l *lost) {
-	if l.in.rec.Confidence != Possible || l.in.rec.By == byConvention && l.proof != "" && !l.in.rec.Command.folder {
+	if l.in.Recognition.Confidence != process.Possible || l.in.Recognition.By == process.ByConvention && l.proof != "" && !l.in.Recognition.Command.NamedByFolder {
 		return
 	}
-	l.confidence, l.safe = Possible, false
+	l.confidence, l.safe = process.Possible, false
 	if l.doubt == "" {
 		l.doubt = "it is not sure that it is an MCP server"
 	}
@@ -185,43 +187,43 @@ func (t *judgement) weigh(l *lost) {
 const tooYoung = "it is so young, or of an age that cannot be seen, that it may just be ending"
 
 // ripe tells that an instance is old enough to have ended if it were to.
-func (t *judgement) ripe(in *instance) bool {
-	age, known := in.age()
+func (t *judgement) ripe(in *process.Instance) bool {
+	age, known := in.Age()
 	return known && age >= settle
 }
 
 // judgeDead decides on an instance at whose stdin nobody is any more.
-func (t *judgement) judgeDead(in *instance, listen []string) (lost, bool) {
-	l := lost{in: in, confidence: Certain, proof: "nobody holds the other end of its stdin"}
-	inbound, _ := in.inbound()
-	settled := t.Settled[in.root().ID()]
+func (t *judgement) judgeDead(in *process.Instance, listen []string) (lost, bool) {
+	l := lost{in: in, confidence: process.Certain, proof: "nobody holds the other end of its stdin"}
+	inbound, _ := in.Inbound()
+	settled := t.Settled[in.Root().ID()]
 	switch {
 	case t.sharedDaemon(in, listen) || inbound > 0:
 		return lost{}, false
 	case len(listen) > 0:
-		l.confidence, l.doubt = Likely, "it listens on "+listed(listen, 2)+": a daemon perhaps"
+		l.confidence, l.doubt = process.Likely, "it listens on "+format.List(listen, 2)+": a daemon perhaps"
 	case t.mayListen(in):
-		l.confidence, l.doubt = Possible, mayListenUnseen
-	case in.role == RoleClient:
-		l.confidence, l.doubt = Likely, "it is a client, which may be at work without a terminal"
-	case in.owner.Kind == OwnerTerminal || t.belowShell(in):
-		l.confidence, l.doubt = Possible, "a shell started it and may only wait for its last answer"
+		l.confidence, l.doubt = process.Possible, mayListenUnseen
+	case in.Role == process.RoleClient:
+		l.confidence, l.doubt = process.Likely, "it is a client, which may be at work without a terminal"
+	case in.Owner.Kind == process.OwnerTerminal || t.belowShell(in):
+		l.confidence, l.doubt = process.Possible, "a shell started it and may only wait for its last answer"
 	case t.answersElsewhere(in) && t.below(in):
 		return lost{}, false // a job of somebody who is there
 	case t.answersElsewhere(in):
-		l.confidence, l.doubt = Likely, "its output goes to a file, a terminal or nowhere, as when somebody asked once and waits until it is done"
+		l.confidence, l.doubt = process.Likely, "its output goes to a file, a terminal or nowhere, as when somebody asked once and waits until it is done"
 	case t.below(in):
 		t.judgeBelow(&l, settled)
-	case in.owner.Kind != OwnerNobody:
-		l.confidence, l.doubt = Likely, "its parent cannot be seen from here, and may wait for an answer"
+	case in.Owner.Kind != process.OwnerNobody:
+		l.confidence, l.doubt = process.Likely, "its parent cannot be seen from here, and may wait for an answer"
 	case !t.ripe(in) && !settled:
 		l.doubt = tooYoung
 	}
 	if l.doubt == "" && t.unasked(in) {
 		l.doubt = "a service manager may keep it and could not be asked"
 	}
-	if job := t.job(in); l.doubt == "" && job != none {
-		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is at work and may need it", baseName(t.proc(job)), t.proc(job).PID)
+	if job := t.job(in); l.doubt == "" && job != process.None {
+		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is at work and may need it", process.BaseName(t.Process(job)), t.Process(job).PID)
 	}
 	l.safe = l.doubt == ""
 	t.weigh(&l)
@@ -230,35 +232,35 @@ func (t *judgement) judgeDead(in *instance, listen []string) (lost, bool) {
 
 // job returns a process that nobody knows and that a server has started in the course of its work, or
 // none. What it starts in its first minute are rather its own parts.
-func (t *judgement) job(in *instance) int32 {
-	begun := in.main().Started
-	for _, m := range in.members {
-		if started := t.proc(m).Started; t.recs[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
+func (t *judgement) job(in *process.Instance) int32 {
+	begun := in.Main().Started
+	for _, m := range in.Members {
+		if started := t.Process(m).Started; t.Recognitions[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
 			return m
 		}
 	}
-	return none
+	return process.None
 }
 
 const mayListenUnseen = "it may listen for connections, or be about to"
 
 // mayListen tells that an instance was told to listen, if only later, or that nobody could look
 // whether it does. Who serves over the network needs no stdin, so that a dead one proves nothing.
-func (t *judgement) mayListen(in *instance) bool {
-	return speaksHTTP(in.rec.Command) || in.marked("listen") || in.role == RoleGateway && in.main().Listen == nil
+func (t *judgement) mayListen(in *process.Instance) bool {
+	return process.SpeaksHTTP(in.Recognition.Command) || in.Unreadable("listen") || in.Role == process.RoleGateway && in.Main().Listen == nil
 }
 
 // takeAlong adds what a lost gateway or server has below it: nobody can reach that either.
-func (t *judgement) takeAlong(gone map[*instance]lost) {
+func (t *judgement) takeAlong(gone map[*process.Instance]lost) {
 	for grown := true; grown; {
 		grown = false
-		for _, in := range t.instances {
-			if _, ok := gone[in]; ok || in.above == nil || in.role != RoleServer || in.above.role == RoleClient || in.service != nil || len(in.listen()) > 0 {
+		for _, in := range t.Instances {
+			if _, ok := gone[in]; ok || in.OwnedBy == nil || in.Role != process.RoleServer || in.OwnedBy.Role == process.RoleClient || in.Service != nil || len(in.Listen()) > 0 {
 				continue
 			}
-			if over, ok := gone[in.above]; ok {
+			if over, ok := gone[in.OwnedBy]; ok {
 				l := lost{in: in, confidence: over.confidence, safe: over.safe, doubt: over.doubt}
-				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.above.name, in.above.main().PID)
+				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.OwnedBy.Name, in.OwnedBy.Main().PID)
 				t.weigh(&l)
 				gone[in], grown = l, true
 			}
@@ -268,12 +270,12 @@ func (t *judgement) takeAlong(gone map[*instance]lost) {
 
 // sharedDaemon tells that an instance listens for thin proxies of its own program that are in use:
 // some servers run once per project and are reached over a socket.
-func (t *judgement) sharedDaemon(in *instance, listen []string) bool {
+func (t *judgement) sharedDaemon(in *process.Instance, listen []string) bool {
 	if len(listen) == 0 {
 		return false
 	}
-	for _, other := range t.copies[in.identity] {
-		if other != in && (other.owner.Kind == OwnerClient || other.owner.Kind == OwnerGateway) {
+	for _, other := range t.Copies[in.Identity] {
+		if other != in && (other.Owner.Kind == process.OwnerClient || other.Owner.Kind == process.OwnerGateway) {
 			return true
 		}
 	}
@@ -281,9 +283,9 @@ func (t *judgement) sharedDaemon(in *instance, listen []string) bool {
 }
 
 // supervisedTwin returns an instance of the same command that a service manager keeps.
-func (t *judgement) supervisedTwin(in *instance) *instance {
-	for _, other := range t.copies[in.identity] {
-		if other != in && other.service != nil {
+func (t *judgement) supervisedTwin(in *process.Instance) *process.Instance {
+	for _, other := range t.Copies[in.Identity] {
+		if other != in && other.Service != nil {
 			return other
 		}
 	}
@@ -295,69 +297,69 @@ func (t *judgement) supervisedTwin(in *instance) *instance {
 // asked once, closed the stdin as it should, and wait for the answer.
 func (t *judgement) judgeBelow(l *lost, settled bool) {
 	in := l.in
-	known := in.above != nil && in.above.rec.By != byRelation
+	known := in.OwnedBy != nil && in.OwnedBy.Recognition.By != process.ByRelation
 	what := "parent"
 	if known {
-		what = string(in.owner.Kind)
-		l.proof += ", and its " + what + " " + in.owner.says() + " does not know that it still runs"
+		what = string(in.Owner.Kind)
+		l.proof += ", and its " + what + " " + in.Owner.String() + " does not know that it still runs"
 	} else {
-		l.proof += ", though its parent " + in.owner.says() + " is running"
+		l.proof += ", though its parent " + in.Owner.String() + " is running"
 	}
 	switch {
 	case !settled:
-		l.confidence, l.doubt = Likely, "its "+what+" may be shutting it down at this moment: look again"
+		l.confidence, l.doubt = process.Likely, "its "+what+" may be shutting it down at this moment: look again"
 	case t.unread(in):
 		l.proof += "; nobody reads its answers either"
 	case !known:
-		l.confidence, l.doubt = Likely, "its "+what+" is running and may wait for a last answer"
+		l.confidence, l.doubt = process.Likely, "its "+what+" is running and may wait for a last answer"
 	}
 }
 
 // answersElsewhere tells that what the server writes goes where no MCP client reads: to a file, a
 // terminal, or nowhere, as when somebody only wants what a request does.
-func (t *judgement) answersElsewhere(in *instance) bool {
-	out := in.main().Stdout
+func (t *judgement) answersElsewhere(in *process.Instance) bool {
+	out := in.Main().Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY || out.Type == scan.StdinNull)
 }
 
 // unread tells that nobody is there to read what the server writes, so that nobody waits for it.
-func (t *judgement) unread(in *instance) bool {
-	out := in.main().Stdout
+func (t *judgement) unread(in *process.Instance) bool {
+	out := in.Main().Stdout
 	switch {
 	case out == nil:
 		return false
 	case out.Peer == scan.PeerClosed:
 		return true
-	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || in.marked("holders"):
+	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || in.Unreadable("holders"):
 		return false
 	}
 	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
-		at := t.forest.at(pid)
-		return at == none || t.of[at] != in
+		at := t.Forest.Node(pid)
+		return at == process.None || t.InstanceOf[at] != in
 	})
 }
 
 // below tells that an instance has a living parent that did not adopt it, as far as can be known.
-func (t *judgement) below(in *instance) bool {
-	return t.forest.parent[in.rootNode] != none && in.owner.Kind != OwnerNobody
+func (t *judgement) below(in *process.Instance) bool {
+	return t.Forest.Parent[in.RootNode] != process.None && in.Owner.Kind != process.OwnerNobody
 }
 
 // belowShell tells that the parent is a living shell: `printf ... | mcp-server` in a script.
-func (t *judgement) belowShell(in *instance) bool {
-	up := t.forest.parent[in.rootNode]
-	return up != none && in.owner.Kind != OwnerNobody && terminalOrShell(t.proc(up))
+func (t *judgement) belowShell(in *process.Instance) bool {
+	up := t.Forest.Parent[in.RootNode]
+	return up != process.None && in.Owner.Kind != process.OwnerNobody && process.TerminalOrShell(t.Process(up))
 }
 
 // unasked tells that a service manager may keep a process of the instance and was not to be asked.
-func (t *judgement) unasked(in *instance) bool { return in.marked("service") }
+func (t *judgement) unasked(in *process.Instance) bool { return in.Unreadable("service") }
 
 // maybeService says why it is not known that no service manager keeps the instance; "" when it is.
 // Lying in the control group of a service is only a hint, since orphans inherit it; scopes, and the
 // units of desktop applications, are no services (systemd.io/DESKTOP_ENVIRONMENTS).
-func (t *judgement) maybeService(in *instance) string {
-	leaf := path.Base(in.root().Cgroup)
+func (t *judgement) maybeService(in *process.Instance) string {
+	leaf := path.Base(in.Root().Cgroup)
 	switch {
-	case t.snap.Host.Services == nil:
+	case t.Snapshot.Host.Services == nil:
 		return "no service manager could be asked whether it keeps this process"
 	case t.unasked(in):
 		return "a service manager may keep it and could not be asked"
@@ -369,27 +371,27 @@ func (t *judgement) maybeService(in *instance) string {
 
 func (t *judgement) orphanFinding(key string, group []lost) Finding {
 	first := group[0]
-	subjects := make([]*instance, len(group))
+	subjects := make([]*process.Instance, len(group))
 	for i, l := range group {
 		subjects[i] = l.in
 	}
-	t.byStart(subjects)
+	t.SortByStart(subjects)
 	c := claim{severity: Error, confidence: first.confidence, key: key, subjects: subjects}
 	if !first.safe {
 		c.severity = Warning
-		if first.confidence == Certain {
+		if first.confidence == process.Certain {
 			c.severity = Error
 		}
 	}
-	what := map[Role]string{RoleServer: "server", RoleGateway: "gateway", RoleClient: "headless client"}[first.in.role]
-	c.title = fmt.Sprintf("%s: %s %s after %s client was gone", first.in.name, Count(len(group), what), "stayed", be(len(group), "its", "their"))
+	what := map[process.Role]string{process.RoleServer: "server", process.RoleGateway: "gateway", process.RoleClient: "headless client"}[first.in.Role]
+	c.title = fmt.Sprintf("%s: %s %s after %s client was gone", first.in.Name, format.Count(len(group), what), "stayed", format.Plural(len(group), "its", "their"))
 	switch {
-	case first.in.role == RoleClient:
-		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.name, Count(len(group), what), be(len(group), "it", "them"))
-	case t.below(first.in) && first.in.above == nil:
-		c.title = fmt.Sprintf("%s: %s can get no requests any more, below a program that is running", first.in.name, Count(len(group), what))
+	case first.in.Role == process.RoleClient:
+		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "it", "them"))
+	case t.below(first.in) && first.in.OwnedBy == nil:
+		c.title = fmt.Sprintf("%s: %s can get no requests any more, below a program that is running", first.in.Name, format.Count(len(group), what))
 	case t.below(first.in):
-		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.name, Count(len(group), what), be(len(group), "its", "their"))
+		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "its", "their"))
 	}
 	c.evidence = t.orphanEvidence(group, subjects)
 	if first.safe {
@@ -401,13 +403,13 @@ func (t *judgement) orphanFinding(key string, group []lost) Finding {
 	return t.finding(c)
 }
 
-func (t *judgement) orphanEvidence(group []lost, subjects []*instance) []string {
+func (t *judgement) orphanEvidence(group []lost, subjects []*process.Instance) []string {
 	var out []string
 	adopters := map[string]int{}
 	proofs := map[string]int{}
 	doubts := map[string]bool{}
 	for _, l := range group {
-		if l.in.owner.Kind == OwnerNobody && !t.contained(l.in) {
+		if l.in.Owner.Kind == process.OwnerNobody && !t.contained(l.in) {
 			adopters[t.adoption(l.in)]++
 		}
 		if l.proof != "" {
@@ -419,8 +421,8 @@ func (t *judgement) orphanEvidence(group []lost, subjects []*instance) []string 
 	}
 	out = append(out, tally(adopters, len(group))...)
 	out = append(out, tally(proofs, len(group))...)
-	if t.snap.Host.Services != nil && group[0].in.role == RoleServer {
-		out = append(out, "no service manager keeps "+be(len(group), "it", "any of them"))
+	if t.Snapshot.Host.Services != nil && group[0].in.Role == process.RoleServer {
+		out = append(out, "no service manager keeps "+format.Plural(len(group), "it", "any of them"))
 	}
 	out = append(out, t.agesOf(subjects)...)
 	out = append(out, t.spinning(subjects)...)
@@ -435,38 +437,38 @@ func (t *judgement) orphanEvidence(group []lost, subjects []*instance) []string 
 
 // adoption says what became of the parent. It is a sentence without its subject, so that it can be
 // said of one and of many.
-func (t *judgement) adoption(in *instance) string {
-	p := in.root()
+func (t *judgement) adoption(in *process.Instance) string {
+	p := in.Root()
 	launcher := ""
-	if rec := t.recs[in.rootNode]; rec.role() == RoleLauncher && len(in.members) > 1 {
+	if rec := t.Recognitions[in.RootNode]; rec.RoleOrNone() == process.RoleLauncher && len(in.Members) > 1 {
 		launcher = "the launcher " + launcherName(rec) + " "
 	}
-	switch t.forest.lineage[in.rootNode] {
-	case missing:
+	switch t.Forest.ParentStates[in.RootNode] {
+	case process.ParentMissing:
 		return fmt.Sprintf("%snames a parent (pid %d) that no longer exists", launcher, p.PPID)
-	case recycled:
+	case process.ParentReused:
 		return fmt.Sprintf("%snames a parent (pid %d) that is younger than itself, so its own is dead", launcher, p.PPID)
 	}
-	return fmt.Sprintf("%swas adopted by %s: no client is above it", launcher, in.owner.says())
+	return fmt.Sprintf("%swas adopted by %s: no client is above it", launcher, in.Owner.String())
 }
 
-func launcherName(rec *Recognition) string {
+func launcherName(rec *process.Recognition) string {
 	if l := rec.Command.Launchers; len(l) > 0 {
 		return l[0]
 	}
 	return rec.Name
 }
 
-func (t *judgement) orphanRemedy(first lost, subjects []*instance) Remedy {
+func (t *judgement) orphanRemedy(first lost, subjects []*process.Instance) Remedy {
 	in := first.in
-	r := Remedy{Summary: "end " + be(len(subjects), "it", "them") + ", then use a version of " + in.name + " that ends when its stdin closes"}
-	if l := in.launchers(); len(l) > 0 {
-		r.Steps = append(r.Steps, fmt.Sprintf("configure the server's own program instead of %s, so that the client has one process to end", listed(l, 2)))
+	r := Remedy{Summary: "end " + format.Plural(len(subjects), "it", "them") + ", then use a version of " + in.Name + " that ends when its stdin closes"}
+	if l := in.Launchers(); len(l) > 0 {
+		r.Steps = append(r.Steps, fmt.Sprintf("configure the server's own program instead of %s, so that the client has one process to end", format.List(l, 2)))
 	}
 	switch {
-	case in.role == RoleGateway:
+	case in.Role == process.RoleGateway:
 		r.Summary = "end the gateway; start it as a service, or from a client that ends it"
-	case in.role == RoleClient:
+	case in.Role == process.RoleClient:
 		r.Summary = "end it if it has no work left; start headless clients from something that waits for them"
 	case t.contained(in):
 		return t.containerRemedy(subjects)
@@ -474,7 +476,7 @@ func (t *judgement) orphanRemedy(first lost, subjects []*instance) Remedy {
 	if first.safe {
 		r.Commands = append(r.Commands, t.reapLine(subjects, false))
 	} else {
-		r.Steps = append(r.Steps, "make sure that nobody uses "+be(len(subjects), "it", "them")+" before you end "+be(len(subjects), "it", "them"))
+		r.Steps = append(r.Steps, "make sure that nobody uses "+format.Plural(len(subjects), "it", "them")+" before you end "+format.Plural(len(subjects), "it", "them"))
 		r.Commands = append(r.Commands, t.reapLine(subjects, true))
 	}
 	r.Commands = append(r.Commands, "mcpdoctor explain orphan")

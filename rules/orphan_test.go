@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/testdata/tables"
 )
@@ -19,13 +20,13 @@ func TestStdinDecides(t *testing.T) {
 		build      func(h *tables.Machine)
 		safe       []int
 		onRequest  []int
-		confidence Confidence
+		confidence process.Confidence
 		evidence   string
 	}{
 		{
 			name:  "adopted, nobody at stdin",
 			build: func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed) },
-			safe:  []int{200}, confidence: Certain, evidence: "nobody holds the other end of its stdin",
+			safe:  []int{200}, confidence: process.Certain, evidence: "nobody holds the other end of its stdin",
 		},
 		{
 			name: "a chain of launchers, all on one dead stdin",
@@ -34,7 +35,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(201, 200, time.Hour, "sh -c obsidian-mcp-server").Stdin = tables.Pipe(scan.PeerClosed)
 				h.Run(202, 201, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			safe: []int{200, 201, 202}, confidence: Certain, evidence: "the launcher npx was adopted by systemd (pid 1)",
+			safe: []int{200, 201, 202}, confidence: process.Certain, evidence: "the launcher npx was adopted by systemd (pid 1)",
 		},
 		{
 			name:  "adopted, but somebody holds its stdin",
@@ -51,12 +52,12 @@ func TestStdinDecides(t *testing.T) {
 		{
 			name:      "stdin may not be read: unknown, never dead",
 			build:     func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Unreadable = []string{"stdin"} },
-			onRequest: []int{200}, confidence: Possible, evidence: "could not be read",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "could not be read",
 		},
 		{
 			name:      "the look-up could not tell",
 			build:     func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerUnknown) },
-			onRequest: []int{200}, confidence: Possible, evidence: "could not be read",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "could not be read",
 		},
 		{
 			name: "dead stdin, but it listens",
@@ -64,7 +65,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Listen = tables.Pipe(scan.PeerClosed), []string{"tcp:127.0.0.1:4001"}
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "it listens on tcp:127.0.0.1:4001",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "it listens on tcp:127.0.0.1:4001",
 		},
 		{
 			name: "dead stdin, and somebody is connected",
@@ -81,7 +82,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin = tables.Pipe(scan.PeerClosed)
 				p.Stdin.FD = 3
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "another descriptor",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "another descriptor",
 		},
 		{
 			name: "the wire on another descriptor is dead, under a living client",
@@ -98,7 +99,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(150, 100, time.Hour, "claude").TTY = "pts/0"
 				h.Run(200, 150, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "Claude Code (pid 150) does not know",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "Claude Code (pid 150) does not know",
 		},
 		{
 			name: "held by an orphan that inherited it",
@@ -106,7 +107,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerOpen, 201)
 				h.Run(201, 1, time.Hour, "python3 -m mcp_server_git").Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			safe: []int{200, 201}, confidence: Certain, evidence: "",
+			safe: []int{200, 201}, confidence: process.Certain, evidence: "",
 		},
 		{
 			name: "held by an orphan and by somebody else",
@@ -114,7 +115,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerOpen, 201, 100)
 				h.Run(201, 1, time.Hour, "python3 -m mcp_server_git").Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			safe: []int{201}, confidence: Certain,
+			safe: []int{201}, confidence: process.Certain,
 		},
 		{
 			name:  "held by itself only: nothing is known",
@@ -126,7 +127,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(150, 100, 2*time.Hour, "python3 /home/dev/keeper.py")
 				h.Run(200, 150, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "nobody holds",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "nobody holds",
 		},
 		{
 			name: "a one-shot in the background, whose answer goes to a file",
@@ -134,7 +135,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinFile}
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "asked once",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "asked once",
 		},
 		{
 			name: "adopted and without a stdin, but somebody reads its answers",
@@ -142,7 +143,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "somebody who cannot be seen still reads",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "somebody who cannot be seen still reads",
 		},
 		{
 			name: "adopted and without a stdin, but a living process reads its answers from a pipe",
@@ -150,7 +151,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinPipe, Holders: []int{100}}
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "pid 100 still reads",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "pid 100 still reads",
 		},
 		{
 			name: "adopted and without a stdin, and only orphans could read its answers",
@@ -159,7 +160,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinPipe, Holders: []int{200, 201}}
 				h.Run(201, 1, time.Hour, "python3 -m mcp_server_git").Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			safe: []int{200, 201}, confidence: Certain,
+			safe: []int{200, 201}, confidence: process.Certain,
 		},
 		{
 			name: "left by a client that has started the same server again, and still reads the old one's output",
@@ -169,7 +170,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin, p.Stdout = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerClosed}, &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
 				h.Run(201, 150, time.Minute, server).Stdin = tables.Pipe(scan.PeerOpen, 150)
 			},
-			safe: []int{200}, confidence: Certain,
+			safe: []int{200}, confidence: process.Certain,
 		},
 		{
 			name: "asked once by a command that a client runs in the background, whose shell gives a pipe",
@@ -178,7 +179,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
 			},
-			onRequest: []int{200}, confidence: Likely,
+			onRequest: []int{200}, confidence: process.Likely,
 		},
 		{
 			name: "below a launcher that was left behind, beside another server that a client holds",
@@ -195,7 +196,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinNull}
 			},
-			onRequest: []int{200}, confidence: Likely,
+			onRequest: []int{200}, confidence: process.Likely,
 		},
 		{
 			name: "left by a session of a gateway, which lives and has forgotten its output",
@@ -204,7 +205,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{150}}
 			},
-			safe: []int{200}, confidence: Certain,
+			safe: []int{200}, confidence: process.Certain,
 		},
 		{
 			name: "adopted, with requests left to read",
@@ -213,7 +214,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin = tables.Pipe(scan.PeerClosed)
 				p.Stdin.Unread = true
 			},
-			onRequest: []int{200}, confidence: Likely, evidence: "requests left",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "requests left",
 		},
 		{
 			name: "a one-shot in a script",
@@ -221,7 +222,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(150, 100, time.Minute, "bash ask.sh")
 				h.Run(200, 150, time.Minute, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			onRequest: []int{200}, confidence: Possible, evidence: "a shell started it",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "a shell started it",
 		},
 		{
 			name: "kept by a service manager",
@@ -243,12 +244,12 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Cgroup = tables.Pipe(scan.PeerClosed), "/system.slice/agent.service"
 			},
-			safe: []int{200}, confidence: Certain,
+			safe: []int{200}, confidence: process.Certain,
 		},
 		{
 			name:      "in a service's control group, stdin not looked at",
 			build:     func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Cgroup = "/system.slice/agent.service" },
-			onRequest: []int{200}, confidence: Possible, evidence: "agent.service",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "agent.service",
 		},
 		{
 			name: "no manager could be asked, stdin not looked at",
@@ -256,12 +257,12 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(200, 1, time.Hour, server)
 				h.Host.Services = nil
 			},
-			onRequest: []int{200}, confidence: Possible, evidence: "no service manager could be asked",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "no service manager could be asked",
 		},
 		{
 			name:      "so young that it may be ending",
 			build:     func(h *tables.Machine) { h.Run(200, 1, 3*time.Second, server).Stdin = tables.Pipe(scan.PeerClosed) },
-			onRequest: []int{200}, confidence: Certain, evidence: "may just be ending",
+			onRequest: []int{200}, confidence: process.Certain, evidence: "may just be ending",
 		},
 		{
 			name:  "its parent cannot be seen: hidepid is no death",
@@ -274,7 +275,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin, p.Listen = tables.Pipe(scan.PeerClosed), []string{"tcp:*:8000"}
 				h.Run(201, 200, time.Hour, server).Stdin = tables.Pipe(scan.PeerOpen, 200)
 			},
-			onRequest: []int{200, 201}, confidence: Likely, evidence: "it listens on tcp:*:8000",
+			onRequest: []int{200, 201}, confidence: process.Likely, evidence: "it listens on tcp:*:8000",
 		},
 		{
 			name: "PM2's daemon has a dead stdin for its whole life",
@@ -286,7 +287,7 @@ func TestStdinDecides(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := tables.NewMachine()
 			c.build(h)
-			r := Judge(Recognise(&h.Snapshot), Options{})
+			r := Judge(process.Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
@@ -312,13 +313,13 @@ func TestSettledServerUnderLivingClient(t *testing.T) {
 	h.Run(150, 100, time.Hour, "claude").TTY = "pts/0"
 	p := h.Run(200, 150, time.Hour, "github-mcp-server stdio")
 	p.Stdin = tables.Pipe(scan.PeerClosed)
-	seen := Recognise(&h.Snapshot)
-	d := FindDoubts(seen)
+	seen := process.Recognise(&h.Snapshot)
+	d := OpenQuestions(seen)
 	if want := []scan.ID{p.ID()}; !slices.Equal(d.Settling, want) {
 		t.Fatalf("settling are %v, want %v", d.Settling, want)
 	}
 	r := Judge(seen, Options{Settled: map[scan.ID]bool{p.ID(): true}})
-	if len(r.Findings) != 1 || r.Findings[0].Confidence != Certain || !slices.Equal(r.Findings[0].Reap.Safe, []int{200}) {
+	if len(r.Findings) != 1 || r.Findings[0].Confidence != process.Certain || !slices.Equal(r.Findings[0].Reap.Safe, []int{200}) {
 		t.Errorf("findings are %+v", r.Findings)
 	}
 }
@@ -334,7 +335,7 @@ func TestSettledServerBelowAServer(t *testing.T) {
 		h.Run(150, 100, 2*time.Hour, "python3 -m shell_mcp_server")
 		p := h.Run(200, 150, time.Hour, "github-mcp-server stdio")
 		p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), out
-		for _, f := range Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings {
+		for _, f := range Judge(process.Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings {
 			if len(f.Reap.Safe) > 0 {
 				t.Errorf("stdout %+v: %s", out, f.Title)
 			}
@@ -348,21 +349,21 @@ func TestSettledServerUnderStranger(t *testing.T) {
 	h.Run(150, 100, time.Hour, "python3 ask.py")
 	p := h.Run(200, 150, time.Hour, "github-mcp-server stdio")
 	p.Stdin = tables.Pipe(scan.PeerClosed)
-	f := Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
-	if len(f) != 1 || f[0].Confidence != Likely || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200}) {
+	f := Judge(process.Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	if len(f) != 1 || f[0].Confidence != process.Likely || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200}) {
 		t.Errorf("findings are %+v", f)
 	}
 	// When nobody reads its answers, its client is gone, and the parent has adopted it.
 	for _, out := range []*scan.Stdin{{Type: scan.StdinSocket, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerClosed}, {Type: scan.StdinPipe, Peer: scan.PeerOpen, Holders: []int{200}}} {
 		p.Stdout = out
-		f = Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
-		if len(f) != 1 || f[0].Confidence != Certain || !slices.Equal(f[0].Reap.Safe, []int{200}) {
+		f = Judge(process.Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+		if len(f) != 1 || f[0].Confidence != process.Certain || !slices.Equal(f[0].Reap.Safe, []int{200}) {
 			t.Errorf("stdout %+v: findings are %+v", out, f)
 		}
 	}
 	p.Stdout = &scan.Stdin{Type: scan.StdinPipe, Holders: []int{150}}
-	f = Judge(Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
-	if len(f) != 1 || f[0].Confidence != Likely || len(f[0].Reap.Safe) > 0 {
+	f = Judge(process.Recognise(&h.Snapshot), Options{Settled: map[scan.ID]bool{p.ID(): true}}).Findings
+	if len(f) != 1 || f[0].Confidence != process.Likely || len(f[0].Reap.Safe) > 0 {
 		t.Errorf("findings are %+v", f)
 	}
 }
@@ -372,7 +373,7 @@ func TestJobOfAnOrphanKeepsIt(t *testing.T) {
 	h := tables.NewMachine()
 	h.Run(200, 1, time.Hour, "node /x/node_modules/.bin/desktop-commander").Stdin = tables.Pipe(scan.PeerClosed)
 	h.Run(201, 200, 10*time.Minute, "npm run dev")
-	f := Judge(Recognise(&h.Snapshot), Options{}).Findings
+	f := Judge(process.Recognise(&h.Snapshot), Options{}).Findings
 	if len(f) != 1 || len(f[0].Reap.Safe) != 0 || !slices.Equal(f[0].Reap.OnRequest, []int{200, 201}) {
 		t.Errorf("findings are %+v", f)
 	}
@@ -383,7 +384,7 @@ func TestStrangersBelowAnOrphanAreKept(t *testing.T) {
 	h := tables.NewMachine()
 	h.Run(200, 1, time.Hour, "node /x/node_modules/.bin/desktop-commander").Stdin = tables.Pipe(scan.PeerClosed)
 	h.Run(201, 200, time.Hour, "npm run dev")
-	f := Judge(Recognise(&h.Snapshot), Options{}).Findings
+	f := Judge(process.Recognise(&h.Snapshot), Options{}).Findings
 	if len(f) != 1 || !slices.Equal(f[0].Reap.Safe, []int{200}) || !slices.Equal(f[0].Reap.OnRequest, []int{201}) {
 		t.Errorf("findings are %+v", f)
 	}

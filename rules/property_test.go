@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/testdata/tables"
 )
@@ -19,7 +20,7 @@ func TestEveryReport(t *testing.T) {
 	findings := map[string]int{}
 	for seed := range uint64(400) {
 		s := tables.Generate(seed, int(10+seed%120))
-		r := rules.Judge(rules.Recognise(s), rules.Options{})
+		r := rules.Judge(process.Recognise(s), rules.Options{})
 		for _, f := range r.Findings {
 			findings[f.Rule]++
 		}
@@ -52,7 +53,7 @@ func checkReport(t *testing.T, what string, s *scan.Snapshot, r *rules.Report) {
 		if srv.Verdict == "" || srv.Because == "" || srv.Owner.Kind == "" {
 			t.Errorf("%s: server %d is kept without a reason: %+v", what, srv.RootPID, srv)
 		}
-		if srv.Verdict == rules.Supervised != (srv.Owner.Kind == rules.OwnerService) {
+		if srv.Verdict == rules.Supervised != (srv.Owner.Kind == process.OwnerService) {
 			t.Errorf("%s: server %d of %s is %s", what, srv.RootPID, srv.Owner.Kind, srv.Verdict)
 		}
 	}
@@ -169,7 +170,7 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 
 func bytesOf(t *testing.T, s *scan.Snapshot) string {
 	t.Helper()
-	b, err := json.Marshal(rules.Judge(rules.Recognise(s), rules.Options{}))
+	b, err := json.Marshal(rules.Judge(process.Recognise(s), rules.Options{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func bytesOf(t *testing.T, s *scan.Snapshot) string {
 func TestJudgingChangesNothing(t *testing.T) {
 	for seed := range uint64(40) {
 		s, again := tables.Generate(seed, 80), tables.Generate(seed, 80)
-		rules.Judge(rules.Recognise(s), rules.Options{})
+		rules.Judge(process.Recognise(s), rules.Options{})
 		a, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -200,13 +201,13 @@ func TestOlderThanOnlyTakesAway(t *testing.T) {
 	for seed := range uint64(100) {
 		s := tables.Generate(seed, 120)
 		given := map[int]bool{}
-		for _, f := range rules.Judge(rules.Recognise(s), rules.Options{}).Findings {
+		for _, f := range rules.Judge(process.Recognise(s), rules.Options{}).Findings {
 			for _, pid := range append(f.Reap.Safe, f.Reap.OnRequest...) {
 				given[pid] = true
 			}
 		}
 		const limit = 10 * time.Hour
-		for _, f := range rules.Judge(rules.Recognise(s), rules.Options{OlderThan: limit}).Findings {
+		for _, f := range rules.Judge(process.Recognise(s), rules.Options{OlderThan: limit}).Findings {
 			for _, pid := range append(f.Reap.Safe, f.Reap.OnRequest...) {
 				if !given[pid] {
 					t.Fatalf("seed %d: pid %d is only given up with an age limit", seed, pid)
@@ -229,7 +230,7 @@ func BenchmarkJudge(b *testing.B) {
 			s := tables.Generate(1, n)
 			b.ReportAllocs()
 			for b.Loop() {
-				rules.Judge(rules.Recognise(s), rules.Options{})
+				rules.Judge(process.Recognise(s), rules.Options{})
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/process")
 		})
@@ -243,7 +244,7 @@ func TestJudgingIsLinear(t *testing.T) {
 		s := tables.Generate(1, processes)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		rules.Judge(rules.Recognise(s), rules.Options{})
+		rules.Judge(process.Recognise(s), rules.Options{})
 		runtime.ReadMemStats(&after)
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"time"
 
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -105,11 +106,11 @@ func (s Severity) Rank() int {
 // Finding is one thing that is wrong, with what it stands on and what to do about it.
 type Finding struct {
 	// ID is the same in every run that sees the same leak.
-	ID         string     `json:"id"`
-	Rule       string     `json:"rule"`
-	Severity   Severity   `json:"severity"`
-	Confidence Confidence `json:"confidence"`
-	Title      string     `json:"title"`
+	ID         string             `json:"id"`
+	Rule       string             `json:"rule"`
+	Severity   Severity           `json:"severity"`
+	Confidence process.Confidence `json:"confidence"`
+	Title      string             `json:"title"`
 
 	// Evidence are the facts that the finding stands on, one sentence each.
 	Evidence []string `json:"evidence"`
@@ -176,19 +177,19 @@ const (
 
 // Server is one instance: a running server with its launchers and helpers.
 type Server struct {
-	Server       string    `json:"server"`
-	PIDs         []int     `json:"pids"`
-	RootPID      int       `json:"root_pid"`
-	Owner        Owner     `json:"owner"`
-	RecognisedBy string    `json:"recognised_by"`
-	Started      time.Time `json:"started,omitzero"`
-	AgeSeconds   int64     `json:"age_seconds"`
-	RSSBytes     int64     `json:"rss_bytes"`
-	SwapBytes    int64     `json:"swap_bytes"`
-	Listen       []string  `json:"listen,omitempty"`
-	Mode         string    `json:"mode,omitempty"` // its transport, as its command line tells; empty for stdio too
-	Verdict      Verdict   `json:"verdict"`
-	Because      string    `json:"because"`
+	Server       string        `json:"server"`
+	PIDs         []int         `json:"pids"`
+	RootPID      int           `json:"root_pid"`
+	Owner        process.Owner `json:"owner"`
+	RecognisedBy string        `json:"recognised_by"`
+	Started      time.Time     `json:"started,omitzero"`
+	AgeSeconds   int64         `json:"age_seconds"`
+	RSSBytes     int64         `json:"rss_bytes"`
+	SwapBytes    int64         `json:"swap_bytes"`
+	Listen       []string      `json:"listen,omitempty"`
+	Mode         string        `json:"mode,omitempty"` // its transport, as its command line tells; empty for stdio too
+	Verdict      Verdict       `json:"verdict"`
+	Because      string        `json:"because"`
 }
 
 // Owning is a client or a gateway, with what it owns.

@@ -1,3 +1,6 @@
+// Package rules judges a process table: which MCP servers have leaked, how that is known, and what
+// made them leak. A rule is one file that documents itself and registers itself; [Judge] runs all of
+// them over a [process.Recognised] table and returns a [Report], which is a plain value.
 package rules
 
 import "slices"

@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 )
 
@@ -40,22 +42,22 @@ const (
 
 func findRunaways(t *judgement) []Finding {
 	var out []Finding
-	for _, parent := range t.instances {
-		if parent.role != RoleClient && parent.role != RoleGateway {
+	for _, parent := range t.Instances {
+		if parent.Role != process.RoleClient && parent.Role != process.RoleGateway {
 			continue
 		}
 		all := t.ownedServers(parent)
-		if parent.role == RoleGateway {
+		if parent.Role == process.RoleGateway {
 			// What a gateway has just started may be for requests: see spawn-per-request.
-			all = slices.DeleteFunc(all, func(in *instance) bool { age, ok := in.age(); return ok && age < sessionIdle })
+			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < sessionIdle })
 		}
 		n := kinds(all)
-		if open, counted := parent.inbound(); parent.role == RoleGateway && counted {
+		if open, counted := parent.Inbound(); parent.Role == process.RoleGateway && counted {
 			for identity := range n {
 				n[identity] -= open // so many are in use
 			}
 		}
-		var copies []*instance
+		var copies []*process.Instance
 		worst := ""
 		for _, identity := range slices.Sorted(maps.Keys(n)) {
 			if n[identity] < manyCopies {
@@ -65,12 +67,12 @@ func findRunaways(t *judgement) []Finding {
 				worst = identity
 			}
 			for _, in := range all {
-				if in.identity == identity {
+				if in.Identity == identity {
 					copies = append(copies, in)
 				}
 			}
 		}
-		if worst == "" || len(t.oldEnough([]*instance{parent})) == 0 {
+		if worst == "" || len(t.oldEnough([]*process.Instance{parent})) == 0 {
 			continue
 		}
 		out = append(out, t.runaway(parent, copies, n[worst]))
@@ -78,37 +80,37 @@ func findRunaways(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) runaway(parent *instance, copies []*instance, most int) Finding {
-	t.byStart(copies)
-	latest := map[string]*instance{}
+func (t *judgement) runaway(parent *process.Instance, copies []*process.Instance, most int) Finding {
+	t.SortByStart(copies)
+	latest := map[string]*process.Instance{}
 	for _, in := range copies {
-		latest[in.identity] = in
+		latest[in.Identity] = in
 	}
 	c := claim{
-		severity: Warning, confidence: Likely, subjects: []*instance{parent}, mainOnly: true, others: copies, parent: parent,
-		key: fmt.Sprint(parent.root().ID()),
+		severity: Warning, confidence: process.Likely, subjects: []*process.Instance{parent}, mainOnly: true, others: copies, parent: parent,
+		key: fmt.Sprint(parent.Root().ID()),
 	}
 	var bytes int64
 	for _, in := range copies {
-		bytes += in.rss()
-		if latest[in.identity] != in {
+		bytes += in.RSS()
+		if latest[in.Identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", t.rule.ID, most, parent.name, parent.main().PID))
+			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", t.rule.ID, most, parent.Name, parent.Main().PID))
 		}
 	}
 	c.onRequest = t.oldEnough(c.onRequest)
-	total := t.snap.Host.MemoryTotalBytes
+	total := t.Snapshot.Host.MemoryTotalBytes
 	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
 		c.severity = Error
 	}
-	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.name, parent.main().PID, Count(len(copies), "instance"), nameAll(copies), Bytes(bytes))
+	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.Name, parent.Main().PID, format.Count(len(copies), "instance"), nameAll(copies), format.Bytes(bytes))
 	c.evidence = append(c.evidence, t.agesOf(copies)...)
 	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
 	if total > 0 && bytes > 0 {
 		c.evidence = append(c.evidence, fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*float64(bytes)/float64(total)))
 	}
 	c.remedy = Remedy{
-		Summary: fmt.Sprintf("restart %s, which ends them all; then update it, and report that it keeps a server per session", parent.name),
+		Summary: fmt.Sprintf("restart %s, which ends them all; then update it, and report that it keeps a server per session", parent.Name),
 		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
 	}
 	if len(c.onRequest) > 0 {
@@ -118,10 +120,10 @@ func (t *judgement) runaway(parent *instance, copies []*instance, most int) Find
 	return t.finding(c)
 }
 
-func nameAll(ins []*instance) string {
+func nameAll(ins []*process.Instance) string {
 	names := map[string]bool{}
 	for _, in := range ins {
-		names[in.name] = true
+		names[in.Name] = true
 	}
-	return listed(slices.Sorted(maps.Keys(names)), 3)
+	return format.List(slices.Sorted(maps.Keys(names)), 3)
 }

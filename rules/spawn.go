@@ -3,6 +3,9 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
 	"time"
@@ -55,11 +58,11 @@ type mode struct {
 	why        string        // what this is read from
 }
 
-func (t *judgement) modeOf(gateway *instance) mode {
-	c := gateway.rec.Command
-	switch gateway.name {
+func (t *judgement) modeOf(gateway *process.Instance) mode {
+	c := gateway.Recognition.Command
+	switch gateway.Name {
 	case "supergateway":
-		return supergatewayMode(c, gateway.version())
+		return supergatewayMode(c, gateway.Version())
 	case "docker mcp gateway":
 		if _, kept := c.Flag("--long-lived"); !kept {
 			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "without --long-lived each container is for one call, and should have ended with it"}
@@ -70,7 +73,7 @@ func (t *judgement) modeOf(gateway *instance) mode {
 
 // supergatewayMode reads the flags of supergateway. What they do was read in its source and
 // measured, for 3.4.3 and 4.0.0.
-func supergatewayMode(c Command, version string) mode {
+func supergatewayMode(c command.Command, version string) mode {
 	_, stateful := c.Flag("--stateful")
 	timeout, timed := c.Flag("--sessionTimeout")
 	transport, _ := c.Flag("--outputTransport")
@@ -82,28 +85,28 @@ func supergatewayMode(c Command, version string) mode {
 		return mode{atLeast: 5, idle: sessionIdle, why: "in this mode one server is for all clients"}
 	case !stateful && version == "": // 4 keeps some servers for five minutes after their request
 		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: sessionIdle, why: ended}
-	case !stateful && major(version) < 4:
+	case !stateful && process.Major(version) < 4:
 		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: inFlight, why: ended}
 	case !stateful:
 		return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
 	case timed:
-		return mode{atLeast: 5, idle: max(sessionIdle, 2*milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
+		return mode{atLeast: 5, idle: max(sessionIdle, 2*process.Milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
 	}
-	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + forHowLong(version)}
+	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + process.ForHowLong(version)}
 }
 
 func findSpawned(t *judgement) []Finding {
 	var out []Finding
-	for _, gateway := range t.with(RoleGateway) {
+	for _, gateway := range t.WithRole(process.RoleGateway) {
 		all := t.ownedServers(gateway)
 		if len(all) == 0 {
 			continue
 		}
-		t.byStart(all)
+		t.SortByStart(all)
 		newest := all[len(all)-1]
-		copies := map[string][]*instance{}
+		copies := map[string][]*process.Instance{}
 		for _, in := range all {
-			copies[in.identity] = append(copies[in.identity], in)
+			copies[in.Identity] = append(copies[in.Identity], in)
 		}
 		for _, identity := range slices.Sorted(maps.Keys(copies)) {
 			if f, ok := t.spawned(gateway, identity, copies[identity], newest); ok {
@@ -115,28 +118,28 @@ func findSpawned(t *judgement) []Finding {
 }
 
 // ownedServers returns the servers whose owner is that instance and that no rule has explained.
-func (t *judgement) ownedServers(owner *instance) []*instance {
-	var out []*instance
-	for _, in := range owner.owned {
-		if t.decisions[in] == nil && in.service == nil {
+func (t *judgement) ownedServers(owner *process.Instance) []*process.Instance {
+	var out []*process.Instance
+	for _, in := range owner.Owned {
+		if t.decisions[in] == nil && in.Service == nil {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *judgement) spawned(gateway *instance, identity string, copies []*instance, newest *instance) (Finding, bool) {
+func (t *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
 	m := t.modeOf(gateway)
-	open, counted := gateway.inbound()
+	open, counted := gateway.Inbound()
 	// One that does not listen itself may be given its connections by another process (a cluster's
 	// worker), or takes no new ones and still answers the old.
-	deputy := counted && !hasPort(gateway.listen())
+	deputy := counted && !hasPort(gateway.Listen())
 	if m.proved == inFlight && counted && !deputy && open == 0 {
 		m.idle, m.proved = answered, answered // who waits for an answer has a connection
 	}
-	var idle, old []*instance
+	var idle, old []*process.Instance
 	for _, in := range copies {
-		age, ok := in.age()
+		age, ok := in.Age()
 		if !ok || in == newest || age < m.idle {
 			continue
 		}
@@ -155,10 +158,10 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 		return Finding{}, false
 	}
 	proved := m.proved
-	silence, told := gateway.silence()
+	silence, told := gateway.InboundSilence()
 	switch {
 	case proved == 0:
-	case gateway.marked("listen"), deputy, open > 0 && !told:
+	case gateway.Unreadable("listen"), deputy, open > 0 && !told:
 		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
 	case open > 0:
 		// Who was started before the oldest request that may still be waiting for its answer does not
@@ -172,8 +175,8 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 		return Finding{}, false
 	}
 	c := claim{
-		severity: Warning, confidence: Likely, subjects: idle, parent: gateway,
-		key: fmt.Sprint(gateway.root().ID(), identity),
+		severity: Warning, confidence: process.Likely, subjects: idle, parent: gateway,
+		key: fmt.Sprint(gateway.Root().ID(), identity),
 	}
 	spared := 0
 	for _, in := range copies {
@@ -184,14 +187,14 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 	}
 	for _, in := range idle {
 		// What the gateway was not told to start may be something else that it has for a child.
-		if age, _ := in.age(); proved > 0 && age >= proved && t.told(gateway, in) {
+		if age, _ := in.Age(); proved > 0 && age >= proved && t.told(gateway, in) {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
 		}
 	}
 	if m.proved > 0 && m.proved < sessionIdle || len(c.safe) > 0 { // that it leaks is certain; what may be ended is another question
-		c.severity, c.confidence = Error, Certain
+		c.severity, c.confidence = Error, process.Certain
 	}
 	per := "per session"
 	if m.perRequest {
@@ -199,14 +202,14 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 	}
 	var bytes int64
 	for _, in := range copies {
-		bytes += in.rss()
+		bytes += in.RSS()
 	}
-	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, Count(len(copies), "instance"), copies[0].name, Bytes(bytes))
-	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", be(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
+	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
+	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
 	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
 	switch {
-	case spared == 1 && identity == newest.identity && !slices.Contains(idle, newest):
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", newest.main().PID))
+	case spared == 1 && identity == newest.Identity && !slices.Contains(idle, newest):
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", newest.Main().PID))
 	case spared > 0:
 		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are left out: they are new, or may be at work", spared))
 	}
@@ -215,42 +218,42 @@ func (t *judgement) spawned(gateway *instance, identity string, copies []*instan
 }
 
 // told tells that a gateway's command line names what an instance runs.
-func (t *judgement) told(gateway, in *instance) bool {
-	return slices.ContainsFunc(gateway.rec.Command.GatewayTargets(), func(target string) bool {
-		return sameProgram(ResolveLine(target, t.snap.Host.OS), in.rec.Command)
+func (t *judgement) told(gateway, in *process.Instance) bool {
+	return slices.ContainsFunc(gateway.Recognition.Command.GatewayTargets(), func(target string) bool {
+		return command.SameProgram(command.ParseLine(target, t.Snapshot.Host.OS), in.Recognition.Command)
 	})
 }
 
 // spread tells that the instances came one after another, and not all at once for a burst of
 // requests that may still be at work.
-func (t *judgement) spread(ins []*instance, m mode) bool {
+func (t *judgement) spread(ins []*process.Instance, m mode) bool {
 	if m.proved > 0 {
 		return true
 	}
-	return ins[len(ins)-1].root().Started.Sub(ins[0].root().Started) >= time.Minute
+	return ins[len(ins)-1].Root().Started.Sub(ins[0].Root().Started) >= time.Minute
 }
 
-func (t *judgement) gatewayTitle(gateway *instance) string {
-	name := gateway.name
-	if v := gateway.version(); v != "" {
+func (t *judgement) gatewayTitle(gateway *process.Instance) string {
+	name := gateway.Name
+	if v := gateway.Version(); v != "" {
 		name += " " + v
 	}
-	where := fmt.Sprintf("pid %d", gateway.main().PID)
-	if port := gateway.port(); port != "" {
+	where := fmt.Sprintf("pid %d", gateway.Main().PID)
+	if port := gateway.Port(); port != "" {
 		where += ", port " + port
 	}
-	if gateway.service != nil {
-		where += ", started by " + gateway.service.Manager + " as " + gateway.service.Name
-	} else if gateway.owner.Kind == OwnerService {
-		where += ", started by " + gateway.owner.Name
+	if gateway.Service != nil {
+		where += ", started by " + gateway.Service.Manager + " as " + gateway.Service.Name
+	} else if gateway.Owner.Kind == process.OwnerService {
+		where += ", started by " + gateway.Owner.Name
 	}
 	return name + " (" + where + ")"
 }
 
-func (t *judgement) gatewayFacts(gateway *instance, copies int) []string {
+func (t *judgement) gatewayFacts(gateway *process.Instance, copies int) []string {
 	var out []string
-	c := gateway.rec.Command
-	if gateway.name == "supergateway" && len(c.Args) > 0 && major(gateway.version()) < 4 {
+	c := gateway.Recognition.Command
+	if gateway.Name == "supergateway" && len(c.Args) > 0 && process.Major(gateway.Version()) < 4 {
 		var absent []string
 		for _, flag := range []string{"--stateful", "--sessionTimeout"} {
 			if _, ok := c.Flag(flag); !ok {
@@ -258,15 +261,15 @@ func (t *judgement) gatewayFacts(gateway *instance, copies int) []string {
 			}
 		}
 		if len(absent) > 0 {
-			out = append(out, listed(absent, 2)+" "+be(len(absent), "is", "are")+" missing from its command line")
+			out = append(out, format.List(absent, 2)+" "+format.Plural(len(absent), "is", "are")+" missing from its command line")
 		}
 	}
-	if n, ok := gateway.inbound(); ok {
-		line := fmt.Sprintf("%s %s open to it, against %s", Count(n, "connection"), be(n, "is", "are"), Count(copies, "server"))
+	if n, ok := gateway.Inbound(); ok {
+		line := fmt.Sprintf("%s %s open to it, against %s", format.Count(n, "connection"), format.Plural(n, "is", "are"), format.Count(copies, "server"))
 		if n > 0 {
 			line += ": so many of them may be at work"
-			if silence, told := gateway.silence(); told {
-				line += ", on requests that came " + Age(silence) + " ago or later"
+			if silence, told := gateway.InboundSilence(); told {
+				line += ", on requests that came " + format.Age(silence) + " ago or later"
 			}
 		}
 		out = append(out, line)
@@ -274,28 +277,28 @@ func (t *judgement) gatewayFacts(gateway *instance, copies int) []string {
 	return out
 }
 
-func (t *judgement) spawnRemedy(gateway *instance, m mode, idle []*instance, named bool) Remedy {
+func (t *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*process.Instance, named bool) Remedy {
 	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
-	pm2 := gateway.owner.Kind == OwnerService && strings.HasPrefix(gateway.owner.Name, "pm2")
-	switch gateway.name {
+	pm2 := gateway.Owner.Kind == process.OwnerService && strings.HasPrefix(gateway.Owner.Name, "pm2")
+	switch gateway.Name {
 	case "supergateway":
 		r.Summary = "add --stateful --sessionTimeout 60000 to its command line, or update to supergateway 4, which ends each server with its request"
-		if m.idle == sessionIdle && major(gateway.version()) >= 4 {
+		if m.idle == sessionIdle && process.Major(gateway.Version()) >= 4 {
 			r.Summary = "give it a shorter --sessionTimeout"
 		}
 	case "docker mcp gateway":
 		r.Summary = "update the docker MCP plugin, which uses containers again, and restart the session that started the gateway"
 	}
 	if pm2 {
-		app := strings.TrimSpace(strings.TrimPrefix(gateway.owner.Name, "pm2"))
+		app := strings.TrimSpace(strings.TrimPrefix(gateway.Owner.Name, "pm2"))
 		if app == "" {
 			app = "NAME"
 		}
 		r.Steps = append(r.Steps, "change args in the app's entry of the ecosystem file of pm2; a plain pm2 restart keeps the old arguments and the old children")
 		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
 	} else {
-		what := fmt.Sprintf("the gateway (pid %d)", gateway.main().PID)
-		if gateway.main().PID == 1 {
+		what := fmt.Sprintf("the gateway (pid %d)", gateway.Main().PID)
+		if gateway.Main().PID == 1 {
 			what = "the container, whose PID 1 the gateway is,"
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")

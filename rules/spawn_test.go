@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"mcpdoctor/rules/process"
 	"mcpdoctor/testdata/tables"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func TestGatewayModes(t *testing.T) {
 			for i, age := range c.ages {
 				h.Run(201+i, 200, age, "node /x/s.mjs")
 			}
-			r := Judge(Recognise(&h.Snapshot), Options{})
+			r := Judge(process.Recognise(&h.Snapshot), Options{})
 			var safe, onRequest []int
 			for _, f := range r.Findings {
 				if f.Rule == "spawn-per-request" {
@@ -107,7 +108,7 @@ func TestFirstProcessHasOtherChildren(t *testing.T) {
 		h.Run(310+i, 300, time.Duration(i+1)*time.Hour, "node /x/s.mjs")
 	}
 	var safe, onRequest []int
-	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
+	for _, f := range Judge(process.Recognise(&h.Snapshot), Options{}).Findings {
 		safe, onRequest = append(safe, f.Reap.Safe...), append(onRequest, f.Reap.OnRequest...)
 	}
 	if !slices.Equal(safe, []int{221, 222}) || len(onRequest) > 0 {
@@ -124,7 +125,7 @@ func TestGatewayThatDoesNotListen(t *testing.T) {
 		h.Run(201+i, 200, time.Duration(5-i)*time.Hour, "node /x/s.mjs")
 	}
 	found := 0
-	for _, f := range Judge(Recognise(&h.Snapshot), Options{}).Findings {
+	for _, f := range Judge(process.Recognise(&h.Snapshot), Options{}).Findings {
 		if f.Rule == "spawn-per-request" {
 			found += len(f.Reap.OnRequest)
 		}

@@ -19,14 +19,14 @@ var _ = register(Rule{
 		"clients that notice the end of their stream and begin anew with initialize are not stranded",
 	},
 	Remedy: []string{
-		remedyStreamableHTTP,
-		remedyRefuseDead,
-		remedySupergatewaySSE,
+		RemedyStreamableHTTP,
+		RemedyRefuseDead,
+		RemedySupergatewaySSE,
 	},
 })
 
 const (
-	remedyStreamableHTTP  = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"
-	remedySupergatewaySSE = "supergateway: --outputTransport streamableHttp instead of sse, and version 4: with sse, version 3 ends when a second client opens a stream"
-	remedyRefuseDead      = "until then answer a POST to a session that is not there with 404, never with 202"
+	RemedyStreamableHTTP  = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"
+	RemedySupergatewaySSE = "supergateway: --outputTransport streamableHttp instead of sse, and version 4: with sse, version 3 ends when a second client opens a stream"
+	RemedyRefuseDead      = "until then answer a POST to a session that is not there with 404, never with 202"
 )

@@ -103,7 +103,7 @@ func (w *wire) Close() error { return nil }
 }
 
 // watcher returns the code for a runtime; nil when there is none.
-func watcher(runtime string) *Snippet {
+func Watcher(runtime string) *Snippet {
 	for i := range watchers {
 		if watchers[i].Runtime == runtime {
 			return &watchers[i]

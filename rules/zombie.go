@@ -2,6 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"slices"
 )
 
@@ -27,20 +29,20 @@ var _ = register(Rule{
 const manyZombies = 2
 
 func findZombies(t *judgement) []Finding {
-	below := map[*instance][]int32{}
-	for i, p := range t.forest.procs {
-		if p.State != "Z" || t.forest.parent[i] == none {
+	below := map[*process.Instance][]int32{}
+	for i, p := range t.Forest.Processes {
+		if p.State != "Z" || t.Forest.Parent[i] == process.None {
 			continue
 		}
-		if over := t.of[t.forest.parent[i]]; over != nil && over.role != RoleHelper {
+		if over := t.InstanceOf[t.Forest.Parent[i]]; over != nil && over.Role != process.RoleHelper {
 			below[over] = append(below[over], int32(i))
 		}
 	}
 	var out []Finding
-	for _, parent := range t.instances {
+	for _, parent := range t.Instances {
 		dead := slices.DeleteFunc(below[parent], func(node int32) bool {
-			p := t.proc(node)
-			return t.OlderThan > 0 && (p.Started.IsZero() || t.now.Sub(p.Started) < t.OlderThan)
+			p := t.Process(node)
+			return t.OlderThan > 0 && (p.Started.IsZero() || t.Now.Sub(p.Started) < t.OlderThan)
 		})
 		if len(dead) >= manyZombies {
 			out = append(out, t.zombies(parent, dead))
@@ -49,19 +51,19 @@ func findZombies(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) zombies(parent *instance, dead []int32) Finding {
-	pid := t.proc(t.forest.parent[dead[0]]).PID
-	var subjects []*instance
+func (t *judgement) zombies(parent *process.Instance, dead []int32) Finding {
+	pid := t.Process(t.Forest.Parent[dead[0]]).PID
+	var subjects []*process.Instance
 	for _, node := range dead {
-		subjects = append(subjects, &instance{table: t.table, rootNode: node, mainNode: node, members: []int32{node}})
+		subjects = append(subjects, &process.Instance{Table: t.Table, RootNode: node, MainNode: node, Members: []int32{node}})
 	}
 	c := claim{
-		severity: Warning, confidence: Certain, subjects: subjects, parent: parent,
-		key:      fmt.Sprint(parent.root().ID()),
-		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.name, pid, Count(len(dead), "ended child process")),
+		severity: Warning, confidence: process.Certain, subjects: subjects, parent: parent,
+		key:      fmt.Sprint(parent.Root().ID()),
+		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.Name, pid, format.Count(len(dead), "ended child process")),
 		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
 		remedy: Remedy{
-			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.name, pid),
+			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.Name, pid),
 			Steps:    []string{"update it; it should wait for each child that it started"},
 			Commands: []string{"mcpdoctor explain zombie"},
 		},

@@ -11,6 +11,7 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan/facts"
 	"mcpdoctor/scan/stdio"
 )
@@ -79,14 +80,14 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	var f *facts.Failure
 	switch {
 	case errors.As(err, &f):
-		what, hint := rules.Unchecked(f, command)
+		what, hint := diagnose.Unchecked(f, command)
 		return &problem{what: report.Line(what), hint: report.Line(hint)}
 	case err != nil && ctx.Err() != nil:
 		return &problem{what: "interrupted", hint: "what was started has been ended"}
 	case err != nil:
 		return &problem{what: "cannot check it: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable; mcpdoctor has to be able to start itself"}
 	}
-	r := rules.JudgeStdio(found)
+	r := diagnose.Stdio(found)
 	r.Taken, r.Tool = taken, rules.Tool{Name: "mcpdoctor", Version: version()}
 	if o.json {
 		err = report.CheckJSON(w.out, r)

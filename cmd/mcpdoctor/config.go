@@ -11,6 +11,8 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/configfile"
 )
@@ -32,7 +34,7 @@ func newConfig(w *world) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		r := s.configured.Configuration()
+		r := s.configured.Report()
 		r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 		if asJSON {
 			err = report.ConfigJSON(w.out, r)
@@ -59,14 +61,14 @@ const patience = time.Second
 // configure reads the configuration files and recognises what they say was started. It comes after
 // the first closer look, which tells where the clients work. Broken files become problems of the
 // snapshot.
-func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *rules.Recognised, o scan.ExamineOptions) *rules.Configured {
+func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *process.Recognised, o scan.ExamineOptions) *configured.Attribution {
 	late, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	found := configfile.Read(late, configfile.Options{
-		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: rules.Folders(seen), Named: rules.Named(seen),
+		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: configured.Folders(seen), Named: configured.Named(seen),
 	})
 	snap.Problems = append(snap.Problems, found.Problems()...)
-	return rules.Configure(seen, found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })
+	return configured.Attribute(seen, found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })
 }
 
 // home is the folder of the user who runs mcpdoctor; empty when nothing tells.

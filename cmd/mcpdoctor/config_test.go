@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -45,7 +47,7 @@ func atHome(t *testing.T, files map[string]string) (*world, string) {
 			{PID: 70, PPID: 1, Args: []string{"claude"}, Start: 2, Started: started, CWD: app, TTY: "pts/0"},
 			{PID: 80, PPID: 70, Args: []string{"python", "server.py"}, Start: 3, Started: started, CWD: app},
 		}}
-		seen := rules.Recognise(snap)
+		seen := process.Recognise(snap)
 		return &sight{snap, seen, configure(ctx, w.getenv, snap, seen, scan.ExamineOptions{})}, nil
 	}
 	return w, home
@@ -89,7 +91,7 @@ func TestConfig(t *testing.T) {
 func TestConfigJSON(t *testing.T) {
 	w, home := atHome(t, someFiles)
 	r := doctorIn(t, w, "", "config", "--json")
-	var c rules.Configuration
+	var c configured.Report
 	if err := json.Unmarshal([]byte(r.out), &c); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestConfigFlags(t *testing.T) {
 func TestConfigLive(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	r := doctorIn(t, &world{look: lookLive}, "", "config", "--json")
-	var c rules.Configuration
+	var c configured.Report
 	if err := json.Unmarshal([]byte(r.out), &c); err != nil || r.code != 0 || len(c.Places) == 0 {
 		t.Errorf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 )
 
 // checkCommand is mcpdoctor check, where the packages of the lab are. It and all that it starts have the
@@ -24,14 +25,14 @@ func (l *lab) checkCommand(args ...string) *exec.Cmd {
 }
 
 // check checks a command, and makes sure that nothing is left of it.
-func (l *lab) check(timeout string, command ...string) (*rules.Check, int) {
+func (l *lab) check(timeout string, command ...string) (*diagnose.StdioReport, int) {
 	l.t.Helper()
 	c := l.checkCommand(append([]string{"--json", "--timeout", timeout, "--"}, command...)...)
 	var out, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &out, &stderr
 	_ = c.Run() // its exit code tells
-	var r rules.Check
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Kind != rules.CheckKind {
+	var r diagnose.StdioReport
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil || r.Kind != diagnose.StdioKind {
 		l.t.Fatalf("check %v: %v\n%s%s", command, err, stderr.String(), out.String())
 	}
 	if left := l.mine(); len(left) > 0 {
@@ -116,7 +117,7 @@ func TestLabCheck(t *testing.T) {
 			var layers, verdicts []string
 			for _, layer := range r.Server.Layers {
 				name := layer.Name
-				if layer.Kind == rules.LayerWrapper {
+				if layer.Kind == diagnose.LayerWrapper {
 					name = "(" + name + ")"
 				}
 				layers = append(layers, name)
@@ -149,17 +150,17 @@ func TestLabCheck(t *testing.T) {
 }
 
 // checkRemedies makes sure that each row that failed says what to do, in the words of the rule.
-func checkRemedies(t *testing.T, r *rules.Check, runtime string, wrapped bool) {
+func checkRemedies(t *testing.T, r *diagnose.StdioReport, runtime string, wrapped bool) {
 	t.Helper()
 	for _, row := range r.Rows {
-		if (row.Remedy != nil) != (row.Verdict == rules.CheckFailed) {
+		if (row.Remedy != nil) != (row.Verdict == diagnose.CheckFailed) {
 			t.Errorf("%s: the remedy is %+v", row.ID, row.Remedy)
 		}
 		if row.Remedy == nil {
 			continue
 		}
 		steps := strings.Join(row.Remedy.Steps, "\n")
-		if row.ID == rules.CheckTerminated {
+		if row.ID == diagnose.CheckTerminated {
 			holds(t, string(row.ID), strings.Join(row.Because, "\n"), "did not pass SIGTERM on: node", "ended at a SIGTERM of its own")
 			holds(t, string(row.ID), steps, "configure the interpreter and the script")
 			if !wrapped || row.Remedy.Code != nil {

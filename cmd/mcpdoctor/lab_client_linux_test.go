@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 )
 
 // server is how a client is told to start one.
@@ -220,7 +221,7 @@ func lost(t *testing.T, what string, r *rules.Report, pids []int) {
 				continue
 			}
 			found = true
-			if f.Rule != "orphan" || f.Severity != rules.Error || f.Confidence != rules.Certain || !slices.Contains(f.Reap.Safe, pid) {
+			if f.Rule != "orphan" || f.Severity != rules.Error || f.Confidence != process.Certain || !slices.Contains(f.Reap.Safe, pid) {
 				t.Errorf("%s: pid %d is no certain orphan that is safe to end: %s", what, pid, inShort(f))
 			}
 		}
@@ -282,7 +283,7 @@ func TestLabKilledClients(t *testing.T) {
 		const nobody = 65534
 		r, _ := l.scanAs(&syscall.Credential{Uid: nobody, Gid: nobody})
 		for _, f := range r.Findings {
-			if f.Confidence == rules.Certain || len(f.Reap.Safe)+len(f.Reap.OnRequest) > 0 {
+			if f.Confidence == process.Certain || len(f.Reap.Safe)+len(f.Reap.OnRequest) > 0 {
 				t.Errorf("who may not read a stdin cannot know that: %s", inShort(f))
 			}
 		}
@@ -348,7 +349,7 @@ func TestLabAdopted(t *testing.T) {
 			lost(t, name, r, all)
 			l.nothingElse(r, all)
 			for _, s := range r.Servers {
-				if s.Owner.Kind == rules.OwnerClient || s.Owner.Kind == rules.OwnerGateway {
+				if s.Owner.Kind == process.OwnerClient || s.Owner.Kind == process.OwnerGateway {
 					t.Errorf("server %v was adopted by what is said to be its %s: %+v", s.PIDs, s.Owner.Kind, s.Owner)
 				}
 			}
@@ -366,7 +367,7 @@ func TestLabHungUp(t *testing.T) {
 	// Nobody can ask them anything. But the client is a program that nobody knows, and may have
 	// asked once and wait for the answer: it is a warning, and they are not given up unasked.
 	for _, f := range r.Findings {
-		if f.Rule != "orphan" || f.Severity != rules.Warning || f.Confidence != rules.Likely || len(f.Reap.Safe) > 0 {
+		if f.Rule != "orphan" || f.Severity != rules.Warning || f.Confidence != process.Likely || len(f.Reap.Safe) > 0 {
 			t.Errorf("not what was to be found: %s", inShort(f))
 		}
 		for _, pid := range f.Reap.OnRequest {

@@ -12,20 +12,21 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan/endpoint"
 	"mcpdoctor/scan/facts"
 )
 
 // The verdicts of a row, in short.
 const (
-	ok     = rules.OK
-	failed = rules.Failed
-	unsure = rules.Unsure
-	info   = rules.Note
+	ok     = diagnose.OK
+	failed = diagnose.Failed
+	unsure = diagnose.Unsure
+	info   = diagnose.Note
 )
 
 // verdicts is what is expected of an endpoint, row by row.
-type verdicts map[rules.Topic]rules.EndpointOutcome
+type verdicts map[diagnose.Topic]diagnose.EndpointOutcome
 
 // served is a real server over HTTP.
 type served struct {
@@ -74,10 +75,10 @@ func (l *lab) supergateway(version string, flags ...string) func(string) []strin
 }
 
 // probe asks an endpoint with the real command.
-func (e *served) probe(args ...string) (*rules.EndpointReport, int) {
+func (e *served) probe(args ...string) (*diagnose.EndpointReport, int) {
 	e.t.Helper()
 	out, stderr, code := e.doctor(append([]string{"probe", e.url, "--json", "--timeout", "55s"}, args...)...)
-	var r rules.EndpointReport
+	var r diagnose.EndpointReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code > exitFindings {
 		e.t.Fatalf("mcpdoctor probe --json: exit code %d, %v\n%s%s", code, err, stderr, out)
 	}
@@ -85,7 +86,7 @@ func (e *served) probe(args ...string) (*rules.EndpointReport, int) {
 }
 
 // check compares row by row: those that are expected and no others.
-func (want verdicts) check(t *testing.T, r *rules.EndpointReport) {
+func (want verdicts) check(t *testing.T, r *diagnose.EndpointReport) {
 	t.Helper()
 	for _, v := range r.Verdicts {
 		if want[v.Topic] != v.Verdict {
@@ -93,7 +94,7 @@ func (want verdicts) check(t *testing.T, r *rules.EndpointReport) {
 		}
 	}
 	for topic, v := range want {
-		if !slices.ContainsFunc(r.Verdicts, func(row rules.EndpointVerdict) bool { return row.Topic == topic }) {
+		if !slices.ContainsFunc(r.Verdicts, func(row diagnose.EndpointVerdict) bool { return row.Topic == topic }) {
 			t.Errorf("%s is missing, which should be %s", topic, v)
 		}
 	}
@@ -104,7 +105,7 @@ func (want verdicts) check(t *testing.T, r *rules.EndpointReport) {
 }
 
 // statusOf is that of the answer to a question.
-func statusOf(r *rules.EndpointReport, ask facts.Ask) int {
+func statusOf(r *diagnose.EndpointReport, ask facts.Ask) int {
 	for _, x := range r.Exchanges {
 		if x.Ask == ask {
 			return x.Answer.Status
@@ -124,7 +125,7 @@ func TestLabEndpoints(t *testing.T) {
 	keeps := verdicts{
 		"transport": ok, "session": info, "without-session": ok, "unknown-session": ok, "delete": ok, "dropped-session": info, "processes": ok, "memory": unsure,
 	}
-	with := func(base verdicts, topic rules.Topic, v rules.EndpointOutcome) verdicts {
+	with := func(base verdicts, topic diagnose.Topic, v diagnose.EndpointOutcome) verdicts {
 		out := verdicts{topic: v}
 		for t, v := range base {
 			if t != topic {
@@ -242,7 +243,7 @@ func TestLabEndpointMemory(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
 			r, code := l.serve("/mcp", l.example(c.folder, c.example)).probe("--sessions", "1000")
-			memory := slices.IndexFunc(r.Verdicts, func(v rules.EndpointVerdict) bool { return v.Topic == rules.TopicMemory })
+			memory := slices.IndexFunc(r.Verdicts, func(v diagnose.EndpointVerdict) bool { return v.Topic == diagnose.TopicMemory })
 			if memory < 0 || (r.Verdicts[memory].Verdict == failed) != c.grows || len(r.Retention.Rounds) != 2 || (code == exitFindings) != c.grows {
 				t.Errorf("exit code %d, verdicts %+v, rounds %+v", code, r.Verdicts, r.Retention.Rounds)
 			}

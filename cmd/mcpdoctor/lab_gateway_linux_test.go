@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 )
 
 // gateway is a supergateway in front of the lab's own stdio server.
@@ -171,7 +173,7 @@ func TestLabStory(t *testing.T) {
 	f := l.only(r, "spawn-per-request")
 
 	t.Run("finding", func(t *testing.T) {
-		if f.Severity != rules.Error || f.Confidence != rules.Certain {
+		if f.Severity != rules.Error || f.Confidence != process.Certain {
 			t.Errorf("it is %s, %s", f.Severity, f.Confidence)
 		}
 		if f.ParentPID != g.pid || f.Instances != calls-1 {
@@ -215,7 +217,7 @@ func TestLabStory(t *testing.T) {
 		}
 		same(t, "the processes shown", shown, inPS)
 		about(t, "RSS of the finding", f.RSSBytes, bytes)
-		holds(t, "the title", f.Title, rules.Bytes(f.RSSBytes))
+		holds(t, "the title", f.Title, format.Bytes(f.RSSBytes))
 		for _, row := range f.Processes {
 			if row.PPID != rows[row.PID].ppid || row.Command != rows[row.PID].args {
 				t.Errorf("pid %d: parent %d, %q; in ps %+v", row.PID, row.PPID, row.Command, rows[row.PID])
@@ -225,7 +227,7 @@ func TestLabStory(t *testing.T) {
 	t.Run("servers", func(t *testing.T) {
 		leaked := 0
 		for _, s := range r.Servers {
-			if s.Owner.Kind != rules.OwnerGateway || s.Owner.PID != g.pid {
+			if s.Owner.Kind != process.OwnerGateway || s.Owner.PID != g.pid {
 				t.Errorf("server %v has the owner %+v", s.PIDs, s.Owner)
 			}
 			if s.Verdict == rules.Leaked {
@@ -400,7 +402,7 @@ func TestLabStateful(t *testing.T) {
 	r, _ := l.scan()
 	l.quiet("with two sessions", r)
 	for _, s := range r.Servers {
-		if s.Verdict != rules.InUse || s.Owner.Kind != rules.OwnerGateway || s.Owner.PID != g.pid {
+		if s.Verdict != rules.InUse || s.Owner.Kind != process.OwnerGateway || s.Owner.PID != g.pid {
 			t.Errorf("server %v is %s (%s), owner %+v", s.PIDs, s.Verdict, s.Because, s.Owner)
 		}
 		holds(t, "the reason", s.Because, fmt.Sprint("pid ", g.pid))

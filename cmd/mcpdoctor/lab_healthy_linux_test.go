@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 )
 
 // Clients in three languages use servers that were started in three ways.
@@ -37,7 +38,7 @@ func TestLabHealthyClients(t *testing.T) {
 			}
 			s := r.Servers[i]
 			same(t, kind+", "+way+": the processes", s.PIDs, chain)
-			if s.Verdict != rules.InUse || s.Owner.Kind != rules.OwnerClient || s.Owner.PID != c.pid {
+			if s.Verdict != rules.InUse || s.Owner.Kind != process.OwnerClient || s.Owner.PID != c.pid {
 				t.Errorf("%s, %s: it is %s, owner %+v, not pid %d", kind, way, s.Verdict, s.Owner, c.pid)
 			}
 			holds(t, "the reason", s.Because, fmt.Sprint("pid ", c.pid))
@@ -83,7 +84,7 @@ func TestLabHeld(t *testing.T) {
 	if len(r.Servers) != 1 {
 		t.Fatalf("%d servers, not one", len(r.Servers))
 	}
-	if s := r.Servers[0]; s.Verdict != rules.InUse || s.Owner.Kind == rules.OwnerClient {
+	if s := r.Servers[0]; s.Verdict != rules.InUse || s.Owner.Kind == process.OwnerClient {
 		t.Errorf("it is %s, owner %+v", s.Verdict, s.Owner)
 	}
 	holds(t, "the reason", r.Servers[0].Because, fmt.Sprint("pid ", os.Getpid()), "stdin")

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/reap"
 )
 
 // echo is how a client starts the small server of this file, with its manners as flags.
@@ -253,11 +253,11 @@ func TestLabReap(t *testing.T) {
 	run("as JSON", func(t *testing.T) {
 		left := l.abandon(chains)
 		out, errs, code := l.reap("--older-than", "0s", "--json")
-		var p rules.Plan
+		var p reap.Plan
 		if err := json.Unmarshal([]byte(out), &p); err != nil || code != exitClean {
 			t.Fatalf("exit code %d, %v\n%s%s", code, err, errs, out)
 		}
-		if p.Kind != rules.PlanKind || !p.Acted || p.Summary.Ended != len(chains) || p.Summary.Processes != len(left) || p.Summary.RSSBytes == 0 || p.Summary.PSSBytes == 0 {
+		if p.Kind != reap.Kind || !p.Acted || p.Summary.Ended != len(chains) || p.Summary.Processes != len(left) || p.Summary.RSSBytes == 0 || p.Summary.PSSBytes == 0 {
 			t.Errorf("%+v", p.Summary)
 		}
 		gone(t, left)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/configured"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -25,8 +27,8 @@ type closer struct {
 // sight is what one look has seen.
 type sight struct {
 	snap       *scan.Snapshot
-	seen       *rules.Recognised
-	configured *rules.Configured
+	seen       *process.Recognised
+	configured *configured.Attribution
 }
 
 // lookLive looks at this machine: at everybody cheaply, closer at those who have to do with MCP,
@@ -36,7 +38,7 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*sight, error
 	if err != nil {
 		return nil, &problem{what: "cannot see the processes: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable"}
 	}
-	seen := rules.Recognise(snap)
+	seen := process.Recognise(snap)
 	o := scan.ExamineOptions{}
 	if !closely.holders {
 		o.Brief = seen.Brief()
@@ -44,7 +46,7 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*sight, error
 	scan.Examine(ctx, snap, seen.Look(), o)
 	configured := configure(ctx, os.Getenv, snap, seen, o)
 	scan.Versions(ctx, snap, seen.Packages(), o)
-	doubts := rules.FindDoubts(seen)
+	doubts := rules.OpenQuestions(seen)
 	if len(doubts.Services) > 0 {
 		scan.Services(ctx, snap, doubts.Services, o)
 	}
@@ -69,12 +71,12 @@ func lookLive(ctx context.Context, now time.Time, closely closer) (*sight, error
 
 // lookTwice looks, and once more when a server that nobody can talk to any more may be ending at
 // this very moment. It returns the last look, and who was found so by both.
-func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognised, map[scan.ID]bool, error) {
+func (w *world) lookTwice(ctx context.Context, closely closer) (*process.Recognised, map[scan.ID]bool, error) {
 	s, err := w.look(ctx, w.now(), closely)
 	if err != nil {
 		return nil, nil, err
 	}
-	before := rules.FindDoubts(s.seen).Settling
+	before := rules.OpenQuestions(s.seen).Settling
 	if len(before) == 0 {
 		return s.seen, nil, nil
 	}
@@ -90,7 +92,7 @@ func (w *world) lookTwice(ctx context.Context, closely closer) (*rules.Recognise
 		return nil, nil, err
 	}
 	settled := map[scan.ID]bool{}
-	for _, id := range rules.FindDoubts(s.seen).Settling {
+	for _, id := range rules.OpenQuestions(s.seen).Settling {
 		if slices.Contains(before, id) {
 			settled[id] = true
 		}

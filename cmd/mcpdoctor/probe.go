@@ -14,6 +14,8 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
+	"mcpdoctor/rules/format"
 	"mcpdoctor/scan/endpoint"
 	"mcpdoctor/scan/facts"
 )
@@ -55,7 +57,7 @@ func newProbe(w *world) *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.sessions, "sessions", o.sessions, "how many sessions to open and drop; 0 leaves that out")
 	f.Var(&o.headers, "header", "send this with every request, as `NAME:VALUE`; it is never shown (may be repeated)")
-	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+rules.Age(endpoint.Farewell)+" more")
+	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+format.Age(endpoint.Farewell)+" more")
 	f.BoolVar(&o.json, "json", false, "print what was found as JSON")
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every request with its answer, and every process")
@@ -87,18 +89,18 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 	case o.timeout.Duration < time.Second:
 		return &problem{what: "--timeout is shorter than a second", hint: "it is a length of time such as 30s or 5m"}
 	}
-	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", rules.Age(o.timeout.Duration), rules.Age(endpoint.Farewell))
+	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", format.Age(o.timeout.Duration), format.Age(endpoint.Farewell))
 	w.finish.Store(true) // sessions that were opened are deleted also after an interrupt
 	e, err := endpoint.Probe(ctx, endpoint.Options{
 		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: settling, Now: w.now, Proxy: http.ProxyFromEnvironment,
 	})
 	if ctx.Err() != nil {
-		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + rules.Age(endpoint.Farewell) + " were enough"}
+		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + format.Age(endpoint.Farewell) + " were enough"}
 	}
 	if err != nil {
 		return unaskable(at, err)
 	}
-	r := rules.JudgeEndpoint(e, w.now())
+	r := diagnose.Endpoint(e, w.now())
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 	if o.json {
 		err = report.EndpointJSON(w.out, r)
@@ -180,7 +182,7 @@ func unaskable(at *url.URL, err error) error {
 var unaskableHints = map[facts.Reason]string{
 	facts.NoAnswer:  "look whether it is running, and whether host and port are right",
 	facts.Silent:    "look into the server's log: it took the connection, and left the question unanswered",
-	facts.Hasty:     "--timeout 2m gives one answer " + rules.Age(facts.Patience),
+	facts.Hasty:     "--timeout 2m gives one answer " + format.Age(facts.Patience),
 	facts.Closed:    "look into the server's log; where it wants TLS, begin the URL with https://",
 	facts.NoTrust:   "give the URL with the name that its certificate is for, and let this machine trust who issued it (SSL_CERT_FILE names a file of such)",
 	facts.PlainHTTP: "begin the URL with http:// instead of https://",

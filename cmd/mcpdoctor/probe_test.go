@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan/endpoint"
 	"mcpdoctor/scan/facts"
 )
@@ -131,7 +131,7 @@ func TestProbeJSON(t *testing.T) {
 	e := &oneEndpoint{unknown: 400}
 	url := e.serve(t) + "?token=hunter2hunter2"
 	r := doctor(t, "", "probe", url, "--json", "--sessions", "3", "--header", "Authorization: Bearer hunter3hunter3")
-	var got rules.EndpointReport
+	var got diagnose.EndpointReport
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != exitFindings {
 		t.Fatalf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)
 	}

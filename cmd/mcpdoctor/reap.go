@@ -14,6 +14,9 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
+	"mcpdoctor/rules/reap"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/lockfile"
 	"mcpdoctor/scan/terminate"
@@ -132,7 +135,7 @@ func (w *world) oneReap() (unlock func(), err error) {
 func (o *reapOptions) check(w *world) error {
 	switch {
 	case o.grace.Duration > longestWait || o.settle.Duration > longestWait:
-		return &problem{what: fmt.Sprintf("--grace and --settle are %s at most", rules.Age(longestWait)), hint: "no server needs longer to end; meanwhile no other reap could act"}
+		return &problem{what: fmt.Sprintf("--grace and --settle are %s at most", format.Age(longestWait)), hint: "no server needs longer to end; meanwhile no other reap could act"}
 	case o.max < 1:
 		return &problem{what: fmt.Sprintf("--max is %d, and at least 1 is needed", o.max), hint: "--dry-run ends nothing"}
 	case o.allUsers && !w.root():
@@ -145,13 +148,13 @@ func (o *reapOptions) check(w *world) error {
 
 // show prints the plan and ends nothing.
 func (o *reapOptions) show(ctx context.Context, w *world) error {
-	var plan *rules.Plan
+	var plan *reap.Plan
 	if o.from != "" {
 		snap, err := w.read(o.from)
 		if err != nil {
 			return err
 		}
-		plan = o.judge(rules.Recognise(snap), nil, 0).plan
+		plan = o.judge(process.Recognise(snap), nil, 0).plan
 	} else {
 		first, err := o.look(ctx, w, nil)
 		if err != nil {
@@ -217,9 +220,9 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	plan = rules.Confirm(second.seen, first.plan, second.plan, second.report)
+	plan = reap.Confirm(second.seen, first.plan, second.plan, second.report)
 
-	plan = plan.Told(terminate.Terminate(ctx, w.openProcess, plan.Groups(), o.grace.Duration))
+	plan = plan.WithResults(terminate.Terminate(ctx, w.openProcess, plan.Groups(), o.grace.Duration))
 	plan = o.verify(ctx, w, plan, second)
 	// The log first: whoever reads the result may have gone away, and that ends a program.
 	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
@@ -235,9 +238,9 @@ func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
 
 // attempt is one look, with what it would end.
 type attempt struct {
-	seen    *rules.Recognised
+	seen    *process.Recognised
 	report  *rules.Report
-	plan    *rules.Plan
+	plan    *reap.Plan
 	settled map[scan.ID]bool
 }
 
@@ -258,15 +261,15 @@ func (o *reapOptions) look(ctx context.Context, w *world, before *attempt) (*att
 	return o.judge(s.seen, before.settled, w.self), nil
 }
 
-func (o *reapOptions) judge(seen *rules.Recognised, settled map[scan.ID]bool, self int) *attempt {
+func (o *reapOptions) judge(seen *process.Recognised, settled map[scan.ID]bool, self int) *attempt {
 	s := &attempt{seen: seen, settled: settled, report: rules.Judge(seen, rules.Options{Settled: settled})}
 	s.report.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	s.plan = rules.NewPlan(seen, s.report, rules.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
+	s.plan = reap.New(seen, s.report, reap.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
 	return s
 }
 
 // verify takes a last look: is what ended gone, and what did it leave behind?
-func (o *reapOptions) verify(ctx context.Context, w *world, plan *rules.Plan, second *attempt) *rules.Plan {
+func (o *reapOptions) verify(ctx context.Context, w *world, plan *reap.Plan, second *attempt) *reap.Plan {
 	// An interrupt is no reason not to say what was done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
@@ -275,14 +278,14 @@ func (o *reapOptions) verify(ctx context.Context, w *world, plan *rules.Plan, se
 		plan.Problems = append(plan.Problems, "whether it is so was not looked at again: "+err.Error())
 		return plan
 	}
-	return rules.Verify(s.seen, plan, second.seen)
+	return reap.Verify(s.seen, plan, second.seen)
 }
 
 // lastLook is how long the look after the act may take.
 const lastLook = 10 * time.Second
 
 // ask shows the plan and waits for a yes. Anything else is a no.
-func (o *reapOptions) ask(ctx context.Context, w *world, plan *rules.Plan) error {
+func (o *reapOptions) ask(ctx context.Context, w *world, plan *reap.Plan) error {
 	var text bytes.Buffer
 	out, width := w.out, w.width()
 	if o.json || width == 0 { // stdout is for the result, and goes elsewhere
@@ -294,7 +297,7 @@ func (o *reapOptions) ask(ctx context.Context, w *world, plan *rules.Plan) error
 	if _, err := out.Write(text.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w.err, "End %s? [y/N] ", rules.Count(plan.Summary.Processes, "process"))
+	fmt.Fprintf(w.err, "End %s? [y/N] ", format.Count(plan.Summary.Processes, "process"))
 	answer := make(chan string, 1)
 	go func() {
 		line, err := bufio.NewReader(w.in).ReadString('\n')
@@ -321,7 +324,7 @@ func (o *reapOptions) ask(ctx context.Context, w *world, plan *rules.Plan) error
 	}
 }
 
-func (o *reapOptions) print(w *world, plan *rules.Plan, text func(io.Writer, *rules.Plan, report.Options) error) error {
+func (o *reapOptions) print(w *world, plan *reap.Plan, text func(io.Writer, *reap.Plan, report.Options) error) error {
 	var err error
 	if o.json {
 		err = report.PlanJSON(w.out, plan)

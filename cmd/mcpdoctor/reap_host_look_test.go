@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -36,7 +37,7 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight
 	s.Host.UID = &uid
 	m.take(s)
 	m.pause()
-	seen := rules.Recognise(s)
+	seen := process.Recognise(s)
 	var brief []int
 	if !closely.holders {
 		brief = seen.Brief()
@@ -48,7 +49,7 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight
 		}
 	}
 	m.pause()
-	doubts := rules.FindDoubts(seen)
+	doubts := rules.OpenQuestions(seen)
 	m.services(s, doubts.Services)
 	if closely.holders {
 		doubts.Holders = seen.Look()

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -37,9 +37,9 @@ type machine struct {
 
 	eyes    eyes
 	looks   int
-	last    *rules.Recognised // what the last look saw
-	host    scan.Host         // what is the same in every look
-	blame   blame             // for what happens now
+	last    *process.Recognised // what the last look saw
+	host    scan.Host           // what is the same in every look
+	blame   blame               // for what happens now
 	signals []sent
 	history []string
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -56,7 +57,7 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &sight{snap: s, seen: rules.Recognise(s)}, nil
+			return &sight{snap: s, seen: process.Recognise(s)}, nil
 		}
 	}
 	code := run(context.Background(), args, w)

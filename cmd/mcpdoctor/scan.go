@@ -11,6 +11,8 @@ import (
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -69,13 +71,13 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 			return err
 		}
 	}
-	var seen *rules.Recognised
+	var seen *process.Recognised
 	if o.from != "" {
 		snap, err := w.read(o.from)
 		if err != nil {
 			return err
 		}
-		seen = rules.Recognise(snap)
+		seen = process.Recognise(snap)
 	} else {
 		var err error
 		if seen, judge.Settled, err = w.lookTwice(ctx, closer{pss: o.pss, holders: o.verbose || o.all}); err != nil {
@@ -109,7 +111,7 @@ func (o *scanOptions) asked() string {
 		limits = append(limits, "by "+strings.Join(o.rules.ids, " or "))
 	}
 	if o.olderThan.Duration > 0 {
-		limits = append(limits, "that is older than "+rules.Age(o.olderThan.Duration))
+		limits = append(limits, "that is older than "+format.Age(o.olderThan.Duration))
 	}
 	return strings.Join(limits, " ")
 }

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -164,7 +164,7 @@ func simulate(t *testing.T, seed uint64, spoil func(*planet)) (o outcome) {
 func (s *planet) reap(t *testing.T) outcome {
 	args, older, named := s.options()
 	s.self = s.where(args)
-	var before *rules.Recognised // the look before the act
+	var before *process.Recognised // the look before the act
 	var up map[int]bool
 	s.forbids = func(p *task, signal string) string {
 		if before != s.last {

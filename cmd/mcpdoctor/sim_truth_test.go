@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
 // given returns what the findings of the named rules give up, safe and on request; of all rules when
 // none is named.
-func given(r *rules.Recognised, named []string) map[int]bool {
+func given(r *process.Recognised, named []string) map[int]bool {
 	out := map[int]bool{}
 	for _, f := range rules.Judge(r, rules.Options{}).Findings {
 		if len(named) > 0 && !slices.Contains(named, f.Rule) {

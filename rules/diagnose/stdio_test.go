@@ -1,0 +1,236 @@
+package diagnose
+
+import (
+	"fmt"
+	"mcpdoctor/rules"
+	"mcpdoctor/scan/terminate"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpdoctor/scan"
+	"mcpdoctor/scan/facts"
+)
+
+// proc is a process of a checked server. mcpdoctor is pid 10.
+func proc(pid, ppid int, command string) scan.Process {
+	rss, pss := int64(pid)<<20, int64(pid)<<19
+	return scan.Process{PID: pid, PPID: ppid, Start: int64(pid), Args: strings.Fields(command), RSSBytes: &rss, PSSBytes: &pss}
+}
+
+// npx is what npx -y makes of one command: it, its shell, and the server.
+func npx() []scan.Process {
+	return []scan.Process{
+		proc(20, 10, "npm exec some-mcp@1.2.3 --fast"),
+		{PID: 21, PPID: 20, Start: 21, Args: []string{"sh", "-c", "'some-mcp' --fast"}},
+		proc(22, 21, "node /home/u/.npm/_npx/0a/node_modules/.bin/some-mcp --fast"),
+	}
+}
+
+func stayed(p scan.Process, ppid int, outcome terminate.Outcome) facts.Leftover {
+	adopted := p.PPID != ppid
+	p.PPID = ppid
+	p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
+	return facts.Leftover{Process: p, Adopted: adopted, CPU: 0.4, Outcome: outcome}
+}
+
+// stdio is a server that was checked with these ends.
+func stdio(command string, rest []scan.Process, ends ...facts.End) *facts.Stdio {
+	for i := range ends {
+		if ends[i].Before == nil && ends[i].Untried == "" {
+			ends[i].Before = rest
+		}
+		if len(ends[i].Left) > 0 {
+			ends[i].Took = 20 * time.Second
+		}
+	}
+	return &facts.Stdio{
+		Command: strings.Fields(command), OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: rest, Ends: ends,
+		Server: facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 3}, Startups: []time.Duration{time.Second, 300 * time.Millisecond},
+	}
+}
+
+func TestJudgeStdio(t *testing.T) {
+	chain := npx()
+	direct := []scan.Process{proc(20, 10, "python3 server.py")}
+	helped := []scan.Process{proc(20, 10, "node server.mjs"), proc(21, 20, "/usr/lib/chromium/chromium --headless")}
+	adopted := []scan.Process{helped[0], proc(21, 10, "/usr/lib/chromium/chromium --headless")}
+	unknown := []scan.Process{proc(20, 10, "node start.mjs"), proc(21, 20, "node /x/node_modules/.bin/mcp-server-everything")}
+	piped2 := stayed(unknown[1], 20, terminate.Ended)
+	piped2.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen, Holders: []int{20}}
+	golang := []scan.Process{proc(20, 10, "/opt/bin/go-mcp")}
+	piped := stayed(chain[2], 21, terminate.Ended)
+	piped.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
+	busy := stayed(direct[0], 10, terminate.Ended)
+	busy.CPU = 99.6
+	for _, c := range []struct {
+		name    string
+		facts   *facts.Stdio
+		verdict CheckVerdict
+		says    []string // the answer, then the reasons
+		code    string   // for which runtime there is code
+		launch  bool     // it is told to leave the wrapper out
+	}{
+		{"all ended", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Took: 40 * time.Millisecond}),
+			CheckOK, []string{"yes, within 0.1 s"}, "", false},
+		{"late", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Took: 6200 * time.Millisecond}),
+			CheckOK, []string{"yes, within 6.2 s; a client on an SDK sends SIGTERM after 2 s"}, "", false},
+		{"late is no matter when the client is dead", stdio("python3 server.py", direct, facts.End{Way: facts.KillClient, Took: 6200 * time.Millisecond}),
+			CheckOK, []string{"yes, within 6.2 s"}, "", false},
+		{"early", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Early: true}), CheckUnknown, []string{"it had ended by itself before"}, "", false},
+		{"untried", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Untried: "this system has no SIGTERM"}),
+			CheckUnknown, []string{"it could not be tried: this system has no SIGTERM"}, "", false},
+		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, facts.End{Way: facts.KillClient}),
+			CheckUnknown, []string{"what was started here ended, but the container runs elsewhere: look with docker ps"}, "", false},
+		{"one that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
+			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) began meanwhile without a parent, and this system does not tell who started it: look whose it is and ask again, or check on Linux"}, "", false},
+		{"some that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
+			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) and 1 other began meanwhile without a parent, and this system does not tell who started them: look whose they are and ask again, or check on Linux"}, "", false},
+		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
+			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
+			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) went on at the end of its stdin", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "node", false},
+		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{
+			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), piped}}),
+			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) never saw the end of its stdin: another process holds the other end", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "", true},
+		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, terminate.Ended), piped2}}),
+			CheckFailed, []string{"no: 2 processes of 2 are left after 20 s", "node (pid 21) never saw the end of its stdin: node (pid 20) holds the other end", "node (pid 20) waits for what it started"}, "", true},
+		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, terminate.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "npx (pid 20) stayed though the server had ended"}, "", true},
+		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = terminate.Killed; return b }()}}),
+			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) went on at the end of its stdin, at 100 % CPU", "python (pid 20) was sent SIGTERM then, and had to be killed"}, "python", false},
+		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Killed)}}),
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, terminate.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+		{"a program of Go", func() *facts.Stdio {
+			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}})
+			s.Go = []scan.ID{golang[0].ID()}
+			return s
+		}(), CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "go", false},
+		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "", false},
+		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}),
+			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and did not pass SIGTERM on: node (pid 22) stayed, and ended at a SIGTERM of its own"}, "", true},
+		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Killed)}}),
+			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, and had to be killed after a SIGTERM of its own"}, "", true},
+		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{
+			stayed(chain[0], 10, terminate.Killed), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
+			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "npx (pid 20) got SIGTERM and did not end", "sh (pid 21) stayed below it", "node (pid 22) stayed below it"}, "", true},
+		{"SIGTERM ignored", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Left: []facts.Leftover{busy}}),
+			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "", false},
+	} {
+		r := Stdio(c.facts).Rows[0]
+		if got := append([]string{r.Answer}, r.Because...); r.Verdict != c.verdict || !slices.Equal(got, c.says) {
+			t.Errorf("%s: %s\n got %q\nwant %q", c.name, r.Verdict, got, c.says)
+		}
+		if (r.Remedy != nil) != (c.verdict == CheckFailed) || (r.Seconds != nil) != (c.verdict == CheckOK) {
+			t.Errorf("%s: the row is %+v", c.name, r)
+		}
+		if r.Remedy == nil {
+			continue
+		}
+		if code := r.Remedy.Code; c.code == "" && code != nil || c.code != "" && (code == nil || code.Runtime != c.code) {
+			t.Errorf("%s: the code is %+v", c.name, code)
+		}
+		if slices.Contains(r.Remedy.Steps, rules.RemedyLauncher) != c.launch || len(r.Remedy.Steps) == 0 || rules.Lookup(r.Remedy.Rule) == nil {
+			t.Errorf("%s: the remedy is %+v", c.name, r.Remedy)
+		}
+		for _, s := range r.Remedy.Steps { // one text, which explain shows too
+			if !slices.Contains(rules.Lookup(r.Remedy.Rule).Remedy, s) {
+				t.Errorf("%s: %q is no remedy of the rule", c.name, s)
+			}
+		}
+	}
+}
+
+// How the server is configured without its wrapper.
+func TestJudgeStdioDirect(t *testing.T) {
+	chain := npx()
+	lost := func(tree []scan.Process) facts.End {
+		last := tree[len(tree)-1]
+		return facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(last, 10, terminate.Ended)}}
+	}
+	shelled := []scan.Process{{PID: 20, PPID: 10, Start: 20, Args: []string{"sh", "-c", "node server.mjs --fast"}}, proc(21, 20, "node server.mjs --fast")}
+	sh := stdio("", shelled, lost(shelled))
+	sh.Command = shelled[0].Args
+	uv := []scan.Process{proc(20, 10, "uv tool run some-mcp"), proc(21, 20, "/home/u/.cache/uv/bin/python /home/u/.cache/uv/bin/some-mcp")}
+	for _, c := range []struct {
+		facts *facts.Stdio
+		want  string
+	}{
+		{stdio("npx -y some-mcp@1.2.3 --fast", chain, lost(chain)), "[npm install --global some-mcp@1.2.3] {some-mcp [--fast]}"},
+		{sh, "[] {node [server.mjs --fast]}"},
+		{stdio("uvx some-mcp", uv, lost(uv)), "[uv tool install some-mcp] {some-mcp []}"},
+	} {
+		r := Stdio(c.facts).Rows[0].Remedy
+		if r == nil || r.Entry == nil || fmt.Sprint(r.Commands, *r.Entry) != c.want {
+			t.Errorf("%v: the remedy is %+v, want %s", c.facts.Command, r, c.want)
+		}
+	}
+}
+
+func TestJudgeStdioServer(t *testing.T) {
+	chain := npx()
+	seen := stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin}, facts.End{Way: facts.Terminate, Untried: "x"})
+	seen.Noise = facts.Noise{Lines: 2, First: "Welcome"}
+	seen.Left = []scan.Process{proc(30, 1, "sudo x")}
+	seen.Problems = []string{"one"}
+	c := Stdio(seen)
+	var layers []string
+	for _, l := range c.Server.Layers {
+		layers = append(layers, string(l.Kind)+" "+l.Name)
+	}
+	if want := []string{"wrapper npx", "wrapper sh", "server node"}; !slices.Equal(layers, want) {
+		t.Errorf("the layers are %q", layers)
+	}
+	if c.Server.RSSBytes != nil || c.Server.PSSBytes != nil { // those of sh are not known
+		t.Errorf("the memory is %v", c.Server)
+	}
+	if c.Kind != StdioKind || c.Schema != 1 || c.TimeoutSeconds != 20 || !slices.Equal(c.Server.StartupSeconds, []float64{1, 0.3}) || c.Server.Tools != 3 {
+		t.Errorf("the check is %+v", c)
+	}
+	if last := c.Rows[len(c.Rows)-1]; c.Failed != 1 || c.Unknown != 1 || last.ID != CheckStdout || last.Answer != "no: 2 lines of something else" || last.Because[0] != "the first is: Welcome" {
+		t.Errorf("the rows are %+v", c.Rows)
+	}
+	if want := []string{"one", "pid 30 could not be ended and is still there: sudo x"}; !slices.Equal(c.Problems, want) {
+		t.Errorf("the problems are %q", c.Problems)
+	}
+	chain[1].RSSBytes, chain[1].PSSBytes = chain[0].RSSBytes, chain[0].PSSBytes
+	if s := Stdio(seen).Server; s.RSSBytes == nil || *s.RSSBytes != 62<<20 || *s.PSSBytes != 31<<20 {
+		t.Errorf("the memory is %v, %v", s.RSSBytes, s.PSSBytes)
+	}
+}
+
+// Who has whom for a parent now.
+func TestJudgeStdioParents(t *testing.T) {
+	chain := npx()
+	c := Stdio(stdio("npx some-mcp", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
+		stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 1, terminate.Ended)}}))
+	var got []string
+	for _, l := range c.Rows[0].Left {
+		got = append(got, fmt.Sprint(l.Adopted, " ", l.Parent))
+	}
+	if want := []string{"false mcpdoctor", "false npx (pid 20)", "true pid 1"}; !slices.Equal(got, want) {
+		t.Errorf("the parents are %q", got)
+	}
+	c = Stdio(stdio("npx some-mcp", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}))
+	if l := c.Rows[0].Left[0]; !l.Adopted || l.Parent != "mcpdoctor, as PID 1 would have" {
+		t.Errorf("left is %+v", l)
+	}
+}
+
+func TestUnchecked(t *testing.T) {
+	for _, kind := range []facts.FailureKind{facts.Missing, facts.NotExecutable, facts.Directory, facts.NoProgram, facts.NeverStarted, facts.ExitedEarly, facts.NeverAnswered, facts.RefusedHandshake, facts.NoServer} {
+		f := &facts.Failure{Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute, Stderr: "Error: no API key.", Stdout: "usage:"}
+		what, hint := Unchecked(f, []string{"server", "--x"})
+		if !strings.HasPrefix(what, "server ") && !strings.Contains(what, " server") || strings.HasSuffix(what, ".") || hint == "" || strings.HasSuffix(hint, ".") {
+			t.Errorf("%s: %q, %q", kind, what, hint)
+		}
+		if strings.Contains(what, "initialize") && !strings.Contains(what, "Error: no API key") {
+			t.Errorf("%s: %q does not say what it wrote", kind, what)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package process
+
+import (
+	"mcpdoctor/rules/catalog"
+	"mcpdoctor/rules/command"
+	"strings"
+)
+
+// Conventions: how MCP servers are called when nobody has listed them. Only the program is looked
+// at, never the rest of the line, since folders called x-mcp hold compilers and test runners too.
+
+// convention tells how sure a command is a server by its name, "" when it is not one.
+func convention(c *command.Command) Confidence {
+	switch {
+	case c.Kind == command.KindImage:
+		return likelyIf(imageName(c.Program))
+	case job(c):
+		return "" // ended halfway it may do real damage
+	case c.Runtime == "java" && modding(c.Program):
+		return "" // "MCP" was Minecraft's Coder Pack first
+	case c.Kind == command.KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
+		return ""
+	case serverName(command.ModuleStem(c.Program)) && c.NamedByFolder:
+		return Possible
+	case serverName(command.ModuleStem(c.Program)), c.From != "" && serverName(c.From):
+		return Likely
+	case c.Kind == command.KindScript && strings.HasSuffix(c.Program, "-wrapper"):
+		return ""
+	}
+	inside, _, several := strings.Cut(strings.TrimPrefix(c.Program, "@"), "/")
+	switch {
+	case c.Kind == command.KindPackage && several && strings.Count(c.Program, "/") == 1 && serverName(inside):
+		return Likely // one of the scripts of x-mcp
+	case camelName(command.LastSegment(c.Path)):
+		return Likely
+	case extensionFolder(c):
+		return Likely
+	}
+	switch c.Kind {
+	case command.KindScript, command.KindModule, command.KindPackage:
+		if inMCPFolder(c) || c.Kind != command.KindPackage && scriptName(c) {
+			return Possible
+		}
+	}
+	return subCommand(c)
+}
+
+// job tells that a program named like a server does one thing and ends, as its name says
+// (mcp-server-migrate) or its first argument (x-mcp import dump.sql).
+func job(c *command.Command) bool {
+	if len(c.Args) > 0 && jobCommands[c.Args[0]] {
+		return true
+	}
+	for word := range strings.FieldsFuncSeq(command.LastSegment(c.Program), command.Separator) {
+		if jobWords[word] {
+			return true
+		}
+	}
+	return false
+}
+
+var jobWords = catalog.Words("migrate migration migrations import backup restore seed train benchmark")
+
+var jobCommands = catalog.Words("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
+	"update upgrade test bench help version --help -h --version -V --up")
+
+func likelyIf(yes bool) Confidence {
+	if yes {
+		return Likely
+	}
+	return ""
+}
+
+// serverName tells that a package, module, binary or script is named like a server: x-mcp,
+// x_mcp_server, mcp-server-x, @scope/mcp, x-mcp-stdio.
+func serverName(name string) bool {
+	scoped := strings.HasPrefix(name, "@")
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if !strings.Contains(name, "mcp") {
+		return false
+	}
+	var words [12]string // names are short; a longer one is none of ours
+	n := 0
+	for w := range strings.FieldsFuncSeq(name, command.Separator) {
+		if n == len(words) {
+			return false
+		}
+		words[n] = w
+		n++
+	}
+	if n == 0 || doing[words[0]] {
+		return false
+	}
+	for i := n - 1; i >= 0; i-- {
+		rest := words[i+1 : n]
+		switch {
+		case strings.HasSuffix(words[i], "mcpserver"), strings.HasSuffix(words[i], "mcpserverapplication"):
+			return len(rest) == 0
+		case words[i] != "mcp":
+		case len(rest) == 0:
+			return scoped || i > 0
+		case rest[0] == "server":
+			return len(rest) == 1 || !about[rest[len(rest)-1]]
+		default:
+			return len(rest) == 1 && (rest[0] == "stdio" || rest[0] == "serve" || rest[0] == "http" || rest[0] == "sse")
+		}
+	}
+	return false
+}
+
+// doing are first words of names that do something with servers: create-mcp-server, test_mcp.py.
+var doing = catalog.Words("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
+	"register release reload remove restart scan setup stop test testing tests uninstall update upgrade use validate verify wait watch")
+
+// tending are first words of scripts that look after servers.
+var tending = catalog.Words("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
+
+func leading(name string) string {
+	if i := strings.IndexFunc(name, command.Separator); i > 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// about are last words of names that are made around a server: mcp-server-tests.
+var about = catalog.Words("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
+
+// imageName tells that a container image is named like a server: mcp/time, x/y-mcp-server.
+func imageName(image string) bool {
+	segments := strings.Split(image, "/")
+	last := segments[len(segments)-1]
+	if len(segments) > 1 && segments[len(segments)-2] == "mcp" {
+		return len(segments) == 2 || len(segments) == 3 && strings.Contains(segments[0], ".")
+	}
+	return serverName(last)
+}
+
+// modding tells that a Java program is named like one for Minecraft.
+func modding(name string) bool {
+	for w := range strings.FieldsFuncSeq(name, command.Separator) {
+		switch w {
+		case "forge", "minecraft", "fabric", "bukkit", "spigot", "mojang", "mcpbot", "srg", "decompile", "runtime":
+			return true
+		}
+	}
+	return false
+}
+
+// camelName tells that a program is named like a server in the manner of C# and Java: UnityMcpServer.
+// A lone MCP at the end is not enough, since vendors of hardware have tools of such names.
+func camelName(name string) bool {
+	name = strings.TrimSuffix(name, command.Extension(name))
+	if command.HasSuffixFold(name, ".exe") {
+		name = name[:len(name)-len(".exe")]
+	}
+	return strings.HasSuffix(name, "McpServer") || strings.HasSuffix(name, "MCPServer")
+}
+
+// extensionFolder tells that a script lies where Claude Desktop keeps its extensions, all of which
+// are servers.
+func extensionFolder(c *command.Command) bool {
+	return c.Kind == command.KindScript && strings.Contains(c.Path, "Claude Extensions")
+}
+
+// inMCPFolder tells that a script called x-server lies in a folder called mcp.
+func inMCPFolder(c *command.Command) bool {
+	name := command.Stem(c.Path)
+	if !strings.HasSuffix(name, "-server") && !strings.HasSuffix(name, "_server") {
+		return false
+	}
+	dirs := command.Parents(c.Path)
+	return len(dirs) > 0 && dirs[0] == "mcp"
+}
+
+// scriptName tells that a script or module is called mcp-x, and not for a thing that is done to
+// servers. Programs of that name are too often tools; they are in the catalog one by one.
+func scriptName(c *command.Command) bool {
+	switch c.Runtime {
+	case "node", "bun", "deno", "python":
+	default:
+		return false
+	}
+	if c.Kind == command.KindScript && !command.IsScript(c.Path) {
+		return false
+	}
+	rest, ok := strings.CutPrefix(command.Spelling.Replace(c.Program), "mcp-")
+	if !ok || rest == "" {
+		return false
+	}
+	for w := range strings.FieldsFuncSeq(rest, command.Separator) {
+		if around[w] || doing[w] || about[w] {
+			return false
+		}
+	}
+	return true
+}
+
+// around are words in the names of scripts that are not servers themselves.
+var around = catalog.Words("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard decorators discovery " +
+	"doctor eval evals event example examples exporter factory format handler health healthcheck helper helpers hook hooks host inspect inspector " +
+	"install integration io lib loader log logger manager migrate migration models monitor monitoring package parser plugin plugins pool pytest reaper " +
+	"registry report reporter router run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator " +
+	"watchdog watcher worker wrapper")
+
+// subCommand tells that a program is in its server mode: x mcp serve, x start-mcp-server, x --mcp.
+// A lone "mcp" may be anything's argument, so that it counts only for scripts and packages.
+func subCommand(c *command.Command) Confidence {
+	if len(c.Args) == 0 || c.Kind == command.KindImage {
+		return ""
+	}
+	switch first := c.Args[0]; {
+	case first == "start-mcp-server" || first == "start-mcp":
+		return Likely
+	case first == "mcp-server" && c.Kind != command.KindBinary:
+		return Likely
+	case first == "mcp-server":
+		return Possible
+	case first == "mcp" && len(c.Args) > 1 && serving[c.Args[1]]:
+		return Likely
+	case first == "mcp" && c.Kind != command.KindBinary && (len(c.Args) == 1 || strings.HasPrefix(c.Args[1], "-")):
+		return Possible
+	case first == "mcp:start" || first == "mcp:serve":
+		return Likely
+	}
+	for i, arg := range c.Args[:min(len(c.Args), searched)] {
+		if arg == "--mcp" || arg == "--mcp-server" {
+			if i+1 == len(c.Args) || strings.HasPrefix(c.Args[i+1], "-") { // else it has a value: --mcp NAME
+				return Possible
+			}
+		}
+	}
+	return ""
+}
+
+// serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
+var serving = catalog.Words("serve server start run stdio gateway")
