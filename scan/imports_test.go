@@ -16,6 +16,7 @@ import (
 func TestImports(t *testing.T) {
 	rooms := map[string][]string{
 		".":         {"mcpdoctor/scan/procfs", "github.com/shirou/gopsutil/v4/", "golang.org/x/sys/"},
+		"pasted":    {"mcpdoctor/scan"},
 		"procfs":    {"golang.org/x/sys/"},
 		"terminate": {"mcpdoctor/scan", "mcpdoctor/scan/procfs", "golang.org/x/sys/"},
 		"lockfile":  {"golang.org/x/sys/"},
