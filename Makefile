@@ -27,7 +27,11 @@ golden: ## write the golden output anew; read the difference before you commit i
 	$(GO) test ./report ./cmd/mcpdoctor -run Golden -update
 
 fuzz: ## every fuzz target for 20 seconds
+<<<<<<< HEAD
 	@for pkg in $$($(GO) list ./...); do \
+=======
+	@for pkg in ./scan ./scan/procfs ./scan/pasted ./scan/config ./scan/probe ./rules ./report; do \
+>>>>>>> scan-split
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 20s $$pkg || exit 1; done; done
 
 mutate: ## take each safety check of a reap out, and demand that its test fails (a minute or two)

@@ -92,7 +92,7 @@ func TestHostileCommandLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			harmless(t, "snapshot", snap.String(), "\n")
-			again, err := scan.Read(bytes.NewReader(snap.Bytes()), time.Time{})
+			again, err := scan.Decode(snap.Bytes())
 			if err != nil {
 				t.Fatalf("the snapshot cannot be read: %v", err)
 			}

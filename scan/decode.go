@@ -6,80 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"time"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
-// MaxInput is the size of the largest text that Read takes. A hundred thousand processes with long
-// command lines need a tenth of it.
-const MaxInput = 256 << 20
-
-// Read reads a snapshot from text: the JSON that Write writes, or the same value laid out in any
-// other way; a test case, which is an object that holds such a value as "snapshot"; or what ps(1)
-// prints, as people paste it into bug reports, with its header line. The text may begin with a byte
-// order mark and may be UTF-16, which is what PowerShell makes of a redirection.
+// Decode reads a snapshot from JSON: what Write writes, laid out in any way, or a test case, which is an
+// object that holds such a value as "snapshot".
 //
-// The text of ps has no date, so that such a snapshot is taken now.
-//
-// The processes are put in order. Each must have a PID of its own: one that is there twice is an
-// error in JSON, where it means that the file was tampered with or joined; in the text of ps, where
-// it means that threads were listed or two outputs pasted, the first counts and a problem says so.
-// A "ppid" that is not there is [UnknownPPID].
-//
-// An error is one sentence that names the place and, where there is one, the cure.
-func Read(r io.Reader, now time.Time) (*Snapshot, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxInput+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > MaxInput {
-		return nil, fmt.Errorf("larger than %d MiB, which no process table is", MaxInput>>20)
-	}
-	data = bytes.TrimSpace(toUTF8(data))
-	switch {
-	case len(data) == 0:
-		return nil, errors.New("empty: neither a snapshot nor the output of ps; did the command that should write it fail?")
-	case bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
-		return nil, errors.New("compressed data (gzip): decompress it first")
-	case bytes.IndexByte(data, 0) >= 0:
-		return nil, errors.New("binary data: neither a snapshot nor the output of ps")
-	case data[0] == '{':
-		return readJSON(data)
-	case data[0] == '[' && json.Valid(data):
-		return nil, errors.New("a JSON array: a snapshot is an object; write one with: mcpdoctor snapshot")
-	}
-	return readPS(string(data), now)
-}
-
-// toUTF8 takes the byte order mark away and turns UTF-16 into UTF-8.
-func toUTF8(data []byte) []byte {
-	var at func(i int) uint16
-	switch {
-	case bytes.HasPrefix(data, []byte{0xef, 0xbb, 0xbf}):
-		return data[3:]
-	case bytes.HasPrefix(data, []byte{0xff, 0xfe}):
-		at = func(i int) uint16 { return uint16(data[i]) | uint16(data[i+1])<<8 }
-	case bytes.HasPrefix(data, []byte{0xfe, 0xff}):
-		at = func(i int) uint16 { return uint16(data[i+1]) | uint16(data[i])<<8 }
-	default:
-		return data
-	}
-	units := make([]uint16, 0, len(data)/2)
-	for i := 2; i+1 < len(data); i += 2 {
-		units = append(units, at(i))
-	}
-	out := make([]byte, 0, len(units))
-	for _, r := range utf16.Decode(units) {
-		out = utf8.AppendRune(out, r)
-	}
-	return out
-}
-
-// readJSON reads a snapshot, or a case that holds one.
-func readJSON(text []byte) (*Snapshot, error) {
+// The processes are put in order. Two with one PID are an error: the file was tampered with or joined. A
+// missing "ppid" is [UnknownPPID]. An error is one sentence with the place and, where there is one, the
+// cure.
+func Decode(text []byte) (*Snapshot, error) {
 	var head struct {
 		Schema   *int            `json:"schema"`
 		Kind     *string         `json:"kind"`
@@ -151,7 +87,7 @@ func readJSON(text []byte) (*Snapshot, error) {
 	return s, nil
 }
 
-// sort puts the processes in order.
+// sort orders the processes by PID.
 func (s *Snapshot) sort() {
 	slices.SortFunc(s.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
 }

@@ -135,7 +135,7 @@ func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields .
 			rows[index].setUnreadable(field, true)
 		}
 	}
-	s.problem("reading %s of %s did not end within %v", strings.Join(fields, ", "), pidList(pids), o.deadline())
+	s.problem("reading %s of %s did not end within %v", strings.Join(fields, ", "), PIDList(pids), o.deadline())
 }
 
 // firstPass are the fields that the first pass fills in.
@@ -157,7 +157,7 @@ func failed(s *Snapshot, rows []*Process, looks []look) {
 		pids, reason = append(pids, p.PID), err
 	}
 	if len(pids) > 0 {
-		s.problem("cannot look closer at %s: %v", pidList(pids), reason)
+		s.problem("cannot look closer at %s: %v", PIDList(pids), reason)
 	}
 }
 

@@ -147,18 +147,18 @@ func (t *table) explain(s *Snapshot, deadline time.Duration) {
 	}
 	slices.Sort(t.blocked)
 	if len(t.blocked) > 0 {
-		s.problem("reading %s did not come back within %v (the process or its memory is stuck in the kernel)", pidList(t.blocked), deadline)
+		s.problem("reading %s did not come back within %v (the process or its memory is stuck in the kernel)", PIDList(t.blocked), deadline)
 	}
 	if len(refused) > 0 {
-		s.problem("nothing about %s may be read", pidList(refused))
+		s.problem("nothing about %s may be read", PIDList(refused))
 	}
 	if len(noArgs) > 0 && t.statOnly.Load() {
-		s.problem("the command lines of %s were left unread, since reading the others took too long", pidList(noArgs))
+		s.problem("the command lines of %s were left unread, since reading the others took too long", PIDList(noArgs))
 	} else if len(noArgs) > 0 {
-		s.problem("the command lines of %s may not be read", pidList(noArgs))
+		s.problem("the command lines of %s may not be read", PIDList(noArgs))
 	}
 	if len(cut) > 0 {
-		s.problem("the command lines of %s are longer than %d KiB and were cut", pidList(cut), maxCmdline>>10)
+		s.problem("the command lines of %s are longer than %d KiB and were cut", PIDList(cut), maxCmdline>>10)
 	}
 }
 

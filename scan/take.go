@@ -62,8 +62,8 @@ func (s *Snapshot) find(pid int) *Process {
 	return &s.Processes[i]
 }
 
-// pidList writes PIDs for a sentence, and only counts those that would make it unreadable.
-func pidList(pids []int) string {
+// PIDList formats PIDs for a sentence: a few of them, and the number of the others.
+func PIDList(pids []int) string {
 	const shown = 5
 	var b strings.Builder
 	b.WriteString("pid ")

@@ -24,10 +24,13 @@ type procRoot struct {
 	path string
 }
 
-// newProcRoot makes the tree of a machine that has run for a day at noon.
+// booted is when the machine of a procRoot started: it has run for a day at noon.
+var booted = noon.Add(-24 * time.Hour)
+
+// newProcRoot makes the tree of such a machine.
 func newProcRoot(t testing.TB) procRoot {
 	r := procRoot{t: t, path: t.TempDir()}
-	r.file("stat", fmt.Sprintf("cpu  1 2 3\nbtime %d\n", ago(day).Unix()))
+	r.file("stat", fmt.Sprintf("cpu  1 2 3\nbtime %d\n", booted.Unix()))
 	r.file("meminfo", "MemTotal: 1000 kB\nMemAvailable: 500 kB\nSwapTotal: 200 kB\nSwapFree: 100 kB\n")
 	r.file("sys/kernel/hostname", "box\n")
 	r.file("sys/kernel/osrelease", "6.1.0-amd64\n")
@@ -122,7 +125,7 @@ func TestTakeTree(t *testing.T) {
 	}
 	row := func(pid, ppid int, name, state string, args ...string) Process {
 		return Process{
-			PID: pid, PPID: ppid, Start: 100, Started: ago(day).Add(time.Second), Name: name, Args: args, User: names[pid], UID: &me,
+			PID: pid, PPID: ppid, Start: 100, Started: booted.Add(time.Second), Name: name, Args: args, User: names[pid], UID: &me,
 			State: state, TTY: "pts/3", PGID: pid, SID: pid, RSSBytes: ptr(int64(2 * os.Getpagesize())), CPUSeconds: ptr(2.5),
 		}
 	}
@@ -134,7 +137,7 @@ func TestTakeTree(t *testing.T) {
 		},
 		Processes: []Process{
 			row(1, 0, "systemd", "S", "/sbin/init", "splash"),
-			{PID: 2, Name: "kthreadd", Started: ago(day), User: names[2], UID: &me, State: "S", TTY: "-", RSSBytes: ptr[int64](0), CPUSeconds: ptr(0.0)},
+			{PID: 2, Name: "kthreadd", Started: booted, User: names[2], UID: &me, State: "S", TTY: "-", RSSBytes: ptr[int64](0), CPUSeconds: ptr(0.0)},
 			row(310, 1, "npm exec a) S 9", "S", "npm exec a"),
 			row(311, 310, "node", "Z"),
 		},

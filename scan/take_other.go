@@ -47,7 +47,7 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 		}
 	}
 	if len(silent) > 0 {
-		s.problem("the command lines of %s may not be read", pidList(silent))
+		s.problem("the command lines of %s may not be read", PIDList(silent))
 	}
 	readHost(ctx, s)
 	return nil

@@ -13,7 +13,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/process"
-	"mcpdoctor/scan"
+	"mcpdoctor/scan/pasted"
 )
 
 const (
@@ -53,7 +53,7 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			s, err := scan.Read(f, w.now())
+			s, err := pasted.Read(f, w.now())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/pasted"
 )
 
 type scanOptions struct {
@@ -141,7 +142,7 @@ func (w *world) read(name string) (*scan.Snapshot, error) {
 		defer f.Close()
 		in, shown = f, name
 	}
-	s, err := scan.Read(in, w.now())
+	s, err := pasted.Read(in, w.now())
 	if err != nil {
 		return nil, &problem{what: shown + ": " + err.Error(), hint: "it may be a snapshot of mcpdoctor, or the text of ps with its header line"}
 	}

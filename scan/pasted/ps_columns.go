@@ -1,4 +1,4 @@
-package scan
+package pasted
 
 import (
 	"math"
@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"mcpdoctor/scan"
 )
 
-// psNames maps the headers that ps prints, on any system, to one name for each thing that is used.
-// Any other column is a word that is skipped.
+// psNames maps the headers that ps prints, on any system, to one name for each column that is used.
+// Any other column is one word and skipped.
 var psNames = map[string]string{
 	"PID": "PID", "PPID": "PPID",
 	"UID": "UID", "EUID": "UID",
@@ -35,7 +37,7 @@ type psColumns struct {
 	whole   bool     // the command column holds arguments too, not only a name
 }
 
-// psHeader reads a header line. It is one if it is all headers, PID among them.
+// psHeader parses a header line: one that consists of headers, PID among them.
 func psHeader(line string) (c psColumns, ok bool) {
 	c.command = -1
 	comm := -1
@@ -65,22 +67,22 @@ func psHeader(line string) (c psColumns, ok bool) {
 	return c, c.command >= 0 && c.has("PID")
 }
 
-// has tells whether there is such a column.
+// has reports whether there is such a column.
 func (c *psColumns) has(name string) bool { return slices.Contains(c.names, name) }
 
 // psLine is one line below the header.
 type psLine struct {
-	Process
+	scan.Process
 	commandAt int // where the command begins in the line, its drawing included
 }
 
-// parse reads a line with one process. Cmdline becomes what is in the command column, with the
+// parse parses a line with one process. Cmdline becomes the content of the command column, with the
 // drawing of a tree; TTY is as ps shows it.
 func (c *psColumns) parse(line string, now time.Time) (p psLine, ok bool) {
-	p.PPID = UnknownPPID
+	p.PPID = scan.UnknownPPID
 
-	// The columns up to the command are words, counted from the left, those after it are counted
-	// from the right. What is left between them is the command.
+	// The columns before the command are words counted from the left, those after it words counted from
+	// the right. What is left between them is the command.
 	rest := line
 	word := func() string {
 		rest = strings.TrimLeft(rest, " \t")
@@ -123,9 +125,9 @@ func (c *psColumns) parse(line string, now time.Time) (p psLine, ok bool) {
 	return p, true
 }
 
-// name returns the value of a column at or after the position at, which holds the name of a program
-// and is not the last. The name may have spaces; it is then told from the next column by the place
-// of its header, if the text still stands in columns. Else it is one word.
+// name returns the value at or after the position at of a column that holds the name of a program and is
+// not the last. If the text is still aligned, the name ends where the next header begins and may contain
+// spaces; else it is one word.
 func (c *psColumns) name(line string, at, column int) string {
 	rest := strings.TrimLeft(line[at:], " \t")
 	at = len(line) - len(rest)
@@ -140,7 +142,7 @@ func (c *psColumns) name(line string, at, column int) string {
 	return rest
 }
 
-// psStartWords tells how many words a start has that begins with this one: five when it is a
+// psStartWords returns how many words a start has that begins with this one: five when it is a
 // weekday (lstart, "Mon Sep  1 10:32:05 2026"), two when it is a month ("Sep 01").
 func psStartWords(first string) int {
 	const days, months = "Mon Tue Wed Thu Fri Sat Sun", "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec"
@@ -153,8 +155,8 @@ func psStartWords(first string) int {
 	return 1
 }
 
-// set fills in one column. It returns false when the value cannot stand in it, so that the line is
-// no process; a dash, and what is only written in an unusual form, is unknown.
+// set fills in one column. It returns false when the value is impossible there, which means that the line is
+// not a process. A dash or an unusual form leaves the field unknown.
 func (p *psLine) set(name, value string, now time.Time) bool {
 	if value == "" {
 		return false
@@ -228,11 +230,11 @@ func (p *psLine) set(name, value string, now time.Time) bool {
 }
 
 // born sets the start.
-func (p *Process) born(t time.Time) {
+func (p *psLine) born(t time.Time) {
 	p.Started, p.Start = t, t.UnixMilli()
 }
 
-// psLongStart reads the start that lstart gives, in the time zone of now. It must lie before now.
+// psLongStart parses the start that lstart prints, in the time zone of now. It must lie before now.
 func psLongStart(value string, now time.Time) (time.Time, bool) {
 	for _, layout := range []string{"Mon Jan 2 15:04:05 2006", "Mon 2 Jan 15:04:05 2006"} {
 		if t, err := time.ParseInLocation(layout, value, now.Location()); err == nil && !t.After(now) {
@@ -242,7 +244,7 @@ func psLongStart(value string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// psDuration reads [[days-]hours:]minutes:seconds[.fraction], or seconds alone.
+// psDuration parses [[days-]hours:]minutes:seconds[.fraction], or seconds alone.
 func psDuration(s string) (time.Duration, bool) {
 	days, clock, ok := strings.Cut(s, "-")
 	if !ok {

@@ -1,12 +1,14 @@
-package scan
+package pasted
 
 import (
 	"path"
 	"strings"
+
+	"mcpdoctor/scan"
 )
 
-// psUnquote takes away what surrounds a line in a bug report: its end, the mark of a quotation, and
-// the whole line if it is a fence. The indentation stays, since columns are told by it.
+// psUnquote removes what surrounds a line in a bug report: trailing space, a quotation mark, and the whole
+// line if it is a fence. The indentation stays: columns depend on it.
 func psUnquote(line string) string {
 	line = strings.TrimRight(line, " \t\r\n")
 	if quoted, ok := strings.CutPrefix(line, ">"); ok {
@@ -26,8 +28,8 @@ func psUnquote(line string) string {
 //	 |   \_ bash
 //	     \_ node
 //
-// Each level is four columns wide. The children of the first process stand at the edge, like those
-// whose parent is not shown, so that nothing is known about the parents of these.
+// Each level is four columns wide. The children of the first process stand at the edge, and so do processes
+// whose parent is not shown: their parents are unknown.
 type psForest struct {
 	path []int // the processes from the edge down to the last line
 }
@@ -35,9 +37,8 @@ type psForest struct {
 // psBranch is what is drawn before a command.
 const psBranch = `\_ `
 
-// plant takes the drawing off the command of the next line. Where the line has no parent of its
-// own it gets the one that is drawn, if the text still stands in columns: edge is where the header
-// of the command begins.
+// plant removes the drawing from the command of the next line. A line without a PPID gets the parent that is
+// drawn, if the text is still aligned: edge is where the header of the command begins.
 func (f *psForest) plant(p *psLine, edge int) {
 	bars := strings.TrimLeft(p.Cmdline, " |")
 	command, drawn := strings.CutPrefix(bars, psBranch)
@@ -50,18 +51,18 @@ func (f *psForest) plant(p *psLine, edge int) {
 
 	level := (branch-edge-1)/4 + 1
 	if branch <= edge || (branch-edge-1)%4 != 0 || level > len(f.path) {
-		f.path = nil // not in columns: nothing below this line is sure either
+		f.path = nil // not aligned: the lines below are not either
 		return
 	}
-	if p.PPID == UnknownPPID {
+	if p.PPID == scan.UnknownPPID {
 		p.PPID = f.path[level-1]
 	}
 	f.path = append(f.path[:level], p.PID)
 }
 
-// tidy sorts out what the command column holds. A name in brackets is what ps shows where there is
-// no command line: a thread of the kernel, a zombie, a program that cleared it. One in braces, which
-// BusyBox adds, is the name of a process that is not called like its program.
+// tidy interprets the command column. A name in brackets is what ps shows without a command line: a kernel
+// thread, a zombie, a program that cleared it. BusyBox adds the name of a process in braces if it differs
+// from its program.
 func (p *psLine) tidy(whole bool) {
 	command, defunct := strings.CutSuffix(p.Cmdline, "<defunct>")
 	command = strings.TrimSpace(command)
@@ -89,7 +90,7 @@ func (p *psLine) tidy(whole bool) {
 	}
 }
 
-// A psSystem tells the system by the marks that only one leaves in the text of ps.
+// A psSystem recognises the operating system by what only one shows in ps.
 type psSystem struct {
 	linux, darwin bool
 }
@@ -106,7 +107,7 @@ func (s *psSystem) see(p *psLine) {
 	}
 }
 
-// name returns the system, or nothing when there was no mark or marks of both.
+// name returns the system, or nothing if it is unknown or ambiguous.
 func (s *psSystem) name() string {
 	switch {
 	case s.linux && !s.darwin:
