@@ -3,18 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"runtime"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
-	"mcpdoctor/rules/configured"
-	"mcpdoctor/rules/process"
-	"mcpdoctor/scan"
-	"mcpdoctor/scan/configfile"
+	"mcpdoctor/rules/look"
 )
 
 func newConfig(w *world) *cobra.Command {
@@ -30,11 +24,11 @@ func newConfig(w *world) *cobra.Command {
 		Example: "  mcpdoctor config\n  mcpdoctor config -v\n  mcpdoctor config --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		s, err := w.look(ctx, w.now(), closer{})
+		s, err := look.Once(ctx, w.machine, w.now(), look.Options{})
 		if err != nil {
 			return err
 		}
-		r := s.configured.Report()
+		r := s.Configured.Report()
 		r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
 		if asJSON {
 			err = report.ConfigJSON(w.out, r)
@@ -52,34 +46,4 @@ func newConfig(w *world) *cobra.Command {
 	f.BoolVarP(&verbose, "verbose", "v", false, "list every place that was looked at, and what was there")
 	offer(c, "color", color.of)
 	return c
-}
-
-// patience is how long reading the configuration files may take. They are small; a home on a server
-// that does not answer must not keep anybody from the processes of this machine.
-const patience = time.Second
-
-// configure reads the configuration files and recognises what they say was started. It comes after
-// the first closer look, which tells where the clients work. Broken files become problems of the
-// snapshot.
-func configure(ctx context.Context, getenv func(string) string, snap *scan.Snapshot, seen *process.Recognised, o scan.ExamineOptions) *configured.Attribution {
-	late, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	found := configfile.Read(late, configfile.Options{
-		System: runtime.GOOS, Home: home(getenv), Env: getenv, Folders: configured.Folders(seen), Named: configured.Named(seen),
-	})
-	snap.Problems = append(snap.Problems, found.Problems()...)
-	return configured.Attribute(seen, found, func(pids []int) { scan.Examine(ctx, snap, pids, o) })
-}
-
-// home is the folder of the user who runs mcpdoctor; empty when nothing tells.
-func home(getenv func(string) string) string {
-	name := "HOME"
-	if runtime.GOOS == "windows" {
-		name = "USERPROFILE"
-	}
-	if dir := getenv(name); dir != "" {
-		return dir
-	}
-	dir, _ := os.UserHomeDir() // the same, but for systems that have neither
-	return dir
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/configured"
-	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -39,17 +37,15 @@ func atHome(t *testing.T, files map[string]string) (*world, string) {
 		}
 		return ""
 	}}
-	w.look = func(ctx context.Context, at time.Time, _ closer) (*sight, error) {
+	w.machine = homeMachine{getenv: w.getenv, savedMachine: func(at time.Time) (*scan.Snapshot, error) {
 		started := at.Add(-time.Hour)
 		app := filepath.Join(home, "app")
-		snap := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: at, Host: scan.Host{OS: "linux", Services: []scan.Service{}}, Processes: []scan.Process{
+		return &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: at, Host: scan.Host{OS: "linux", Services: []scan.Service{}}, Processes: []scan.Process{
 			{PID: 1, Args: []string{"/sbin/init"}, Start: 1, Started: started},
 			{PID: 70, PPID: 1, Args: []string{"claude"}, Start: 2, Started: started, CWD: app, TTY: "pts/0"},
 			{PID: 80, PPID: 70, Args: []string{"python", "server.py"}, Start: 3, Started: started, CWD: app},
-		}}
-		seen := process.Recognise(snap)
-		return &sight{snap, seen, configure(ctx, w.getenv, snap, seen, scan.ExamineOptions{})}, nil
-	}
+		}}, nil
+	}}
 	return w, home
 }
 
@@ -154,7 +150,7 @@ func TestConfigFlags(t *testing.T) {
 // TestConfigLive reads the files and the processes that there really are.
 func TestConfigLive(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	r := doctorIn(t, &world{look: lookLive}, "", "config", "--json")
+	r := doctorIn(t, &world{machine: localMachine{os.Getenv}}, "", "config", "--json")
 	var c configured.Report
 	if err := json.Unmarshal([]byte(r.out), &c); err != nil || r.code != 0 || len(c.Places) == 0 {
 		t.Errorf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)

@@ -67,7 +67,7 @@ func lock() (func(), error) {
 // system is the world as the operating system has it.
 func system() *world {
 	return &world{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, look: lookLive, program: ownPath,
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, machine: localMachine{os.Getenv}, program: ownPath,
 		openProcess: terminate.Open,
 		lock:        lock,
 		self:        os.Getpid(),

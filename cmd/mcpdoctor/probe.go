@@ -16,6 +16,7 @@ import (
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/look"
 	"mcpdoctor/scan/endpoint"
 	"mcpdoctor/scan/facts"
 )
@@ -92,7 +93,7 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", format.Age(o.timeout.Duration), format.Age(endpoint.Farewell))
 	w.finish.Store(true) // sessions that were opened are deleted also after an interrupt
 	e, err := endpoint.Probe(ctx, endpoint.Options{
-		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: settling, Now: w.now, Proxy: http.ProxyFromEnvironment,
+		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: look.ConfirmAfter, Now: w.now, Proxy: http.ProxyFromEnvironment,
 	})
 	if ctx.Err() != nil {
 		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + format.Age(endpoint.Farewell) + " were enough"}

@@ -15,6 +15,7 @@ import (
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/look"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/rules/reap"
 	"mcpdoctor/scan"
@@ -248,17 +249,17 @@ type attempt struct {
 // has settled, and what was planned is weighed.
 func (o *reapOptions) look(ctx context.Context, w *world, before *attempt) (*attempt, error) {
 	if before == nil {
-		seen, settled, err := w.lookTwice(ctx, closer{})
+		s, err := w.lookTwice(ctx, look.Options{})
 		if err != nil {
 			return nil, err
 		}
-		return o.judge(seen, settled, w.self), nil
+		return o.judge(s.Recognised, s.Settled, w.self), nil
 	}
-	s, err := w.look(ctx, w.now(), closer{weigh: before.plan.PIDs()})
+	s, err := look.Once(ctx, w.machine, w.now(), look.Options{PSSOf: before.plan.PIDs()})
 	if err != nil {
 		return nil, err
 	}
-	return o.judge(s.seen, before.settled, w.self), nil
+	return o.judge(s.Recognised, before.settled, w.self), nil
 }
 
 func (o *reapOptions) judge(seen *process.Recognised, settled map[scan.ID]bool, self int) *attempt {
@@ -273,12 +274,12 @@ func (o *reapOptions) verify(ctx context.Context, w *world, plan *reap.Plan, sec
 	// An interrupt is no reason not to say what was done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	s, err := w.look(ctx, w.now(), closer{})
+	s, err := look.Once(ctx, w.machine, w.now(), look.Options{})
 	if err != nil {
 		plan.Problems = append(plan.Problems, "whether it is so was not looked at again: "+err.Error())
 		return plan
 	}
-	return reap.Verify(s.seen, plan, second.seen)
+	return reap.Verify(s.Recognised, plan, second.seen)
 }
 
 // lastLook is how long the look after the act may take.

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpdoctor/rules"
-	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/config"
 )
 
 // eyes are what the user who looks can see.
@@ -26,9 +25,8 @@ type eyes struct {
 	early time.Duration
 }
 
-// look is what the command is given for [lookLive]: it takes the table, recognises, and looks closer at
-// those at which lookLive would. Between the steps time passes, as it does on a real machine.
-func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight, error) {
+// Take is [scan.Take]. Between the answers to a look's questions time passes, as on a real machine.
+func (m *machine) Take(_ context.Context, now time.Time) (*scan.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
@@ -36,34 +34,60 @@ func (m *machine) look(_ context.Context, now time.Time, closely closer) (*sight
 	uid := m.eyes.uid
 	s.Host.UID = &uid
 	m.take(s)
+	m.looks, m.last = m.looks+1, s
+	return s, nil
+}
+
+// Examine is [scan.Examine].
+func (m *machine) Examine(_ context.Context, s *scan.Snapshot, pids, brief []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.pause()
-	seen := process.Recognise(s)
-	var brief []int
-	if !closely.holders {
-		brief = seen.Brief()
-	}
-	m.examine(s, seen.Look(), brief)
-	for pid := range seen.Packages() {
+	m.examine(s, pids, brief)
+}
+
+// Configuration finds no configuration files.
+func (m *machine) Configuration(context.Context, []config.Folder, []config.Named) config.Found {
+	return config.Found{}
+}
+
+// Versions is [scan.Versions].
+func (m *machine) Versions(_ context.Context, s *scan.Snapshot, programs map[int]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for pid := range programs {
 		if p := m.tasks[pid]; p != nil {
 			row(s, pid).Version = p.version
 		}
 	}
+}
+
+// Services is [scan.Services].
+func (m *machine) Services(_ context.Context, s *scan.Snapshot, pids []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.pause()
-	doubts := rules.OpenQuestions(seen)
-	m.services(s, doubts.Services)
-	if closely.holders {
-		doubts.Holders = seen.Look()
-	}
+	m.services(s, pids)
+}
+
+// Holders is [scan.Holders].
+func (m *machine) Holders(_ context.Context, s *scan.Snapshot, pids []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.pause()
-	m.holders(s, doubts.Holders)
-	for _, pid := range closely.weigh {
+	m.holders(s, pids)
+}
+
+// PSS is [scan.Weigh]: half of a process's memory is shared.
+func (m *machine) PSS(_ context.Context, s *scan.Snapshot, pids []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, pid := range pids {
 		if r, p := m.seen(s, pid); r != nil {
 			half := p.rss / 2
 			r.PSSBytes = &half
 		}
 	}
-	m.looks, m.last = m.looks+1, seen
-	return &sight{snap: s, seen: seen}, nil
 }
 
 // pause lets a moment pass within a look.

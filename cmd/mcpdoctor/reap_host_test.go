@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 )
 
@@ -37,9 +36,9 @@ type machine struct {
 
 	eyes    eyes
 	looks   int
-	last    *process.Recognised // what the last look saw
-	host    scan.Host           // what is the same in every look
-	blame   blame               // for what happens now
+	last    *scan.Snapshot // the table of the last look
+	host    scan.Host      // what is the same in every look
+	blame   blame          // for what happens now
 	signals []sent
 	history []string
 

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpdoctor/rules/look"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/lockfile"
 )
@@ -130,7 +131,7 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 	var out, err bytes.Buffer
 	w := &world{
 		in: b.in, out: &out, err: &err, getenv: func(string) string { return "" },
-		now: b.wall, look: b.look, openProcess: b.openProcess, self: self.pid,
+		now: b.wall, machine: b, openProcess: b.openProcess, self: self.pid,
 		lock:   func() (func(), error) { return func() {}, b.locked },
 		person: func() bool { return b.person }, root: func() bool { return b.eyes.uid == 0 },
 	}
@@ -430,11 +431,11 @@ func TestReapShows(t *testing.T) {
 	for _, args := range [][]string{{}, {"-v"}, {"--json"}, {"--dry-run"}, {"--older-than", "1h", "--dry-run"}, {"--older-than", "0s", "--dry-run", "--yes", "--rule", "orphan"}, {"--older-than", "0s", "--yes", "--from", snapshot}} {
 		onBench(t, "reap "+strings.Join(args, " "), func(t *testing.T, b *bench) {
 			p := b.orphan(2*time.Hour, everything)[0]
-			s, err := b.look(t.Context(), b.wall(), closer{})
+			s, err := look.Once(t.Context(), b, b.wall(), look.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := json.Marshal(s.snap)
+			text, err := json.Marshal(s.Snapshot)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"mcpdoctor/rules"
-	"mcpdoctor/rules/process"
+	"mcpdoctor/scan"
 	"mcpdoctor/scan/pasted"
 )
 
@@ -46,19 +46,19 @@ func doctorIn(t *testing.T, w *world, in string, args ...string) result {
 		w.person = func() bool { return true }
 	}
 	w.now = func() time.Time { return time.Date(2026, 9, 1, 12, 0, 0, 0, time.UTC) }
-	if w.look == nil {
-		w.look = func(context.Context, time.Time, closer) (*sight, error) {
+	if w.machine == nil {
+		w.machine = savedMachine(func(now time.Time) (*scan.Snapshot, error) {
 			f, err := os.Open(leaky)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			s, err := pasted.Read(f, w.now())
+			s, err := pasted.Read(f, now)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &sight{snap: s, seen: process.Recognise(s)}, nil
-		}
+			return s, nil
+		})
 	}
 	code := run(context.Background(), args, w)
 	return result{code, out.String(), err.String()}
@@ -145,9 +145,9 @@ func TestUnusableInput(t *testing.T) {
 }
 
 func TestNoViewOfTheProcesses(t *testing.T) {
-	w := &world{look: func(context.Context, time.Time, closer) (*sight, error) {
+	w := &world{machine: savedMachine(func(time.Time) (*scan.Snapshot, error) {
 		return nil, &problem{what: "cannot see the processes: permission denied", hint: "mount /proc"}
-	}}
+	})}
 	if r := doctorIn(t, w, "", "scan"); r.code != 2 || r.err != "mcpdoctor: error: cannot see the processes: permission denied\nmcpdoctor: hint: mount /proc\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.err)
 	}

@@ -12,6 +12,7 @@ import (
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/look"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/pasted"
@@ -80,10 +81,11 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 		}
 		seen = process.Recognise(snap)
 	} else {
-		var err error
-		if seen, judge.Settled, err = w.lookTwice(ctx, closer{pss: o.pss, holders: o.verbose || o.all}); err != nil {
+		s, err := w.lookTwice(ctx, look.Options{PSS: o.pss, Thorough: o.verbose || o.all})
+		if err != nil {
 			return err
 		}
+		seen, judge.Settled = s.Recognised, s.Settled
 	}
 	r := rules.Judge(seen, judge)
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}

@@ -164,11 +164,11 @@ func simulate(t *testing.T, seed uint64, spoil func(*planet)) (o outcome) {
 func (s *planet) reap(t *testing.T) outcome {
 	args, older, named := s.options()
 	s.self = s.where(args)
-	var before *process.Recognised // the look before the act
+	var before *scan.Snapshot // the table of the look before the act
 	var up map[int]bool
 	s.forbids = func(p *task, signal string) string {
 		if before != s.last {
-			before, up = s.last, given(s.last, named)
+			before, up = s.last, given(process.Recognise(s.last), named)
 		}
 		return s.wrong(p, older, named, up)
 	}
@@ -176,7 +176,7 @@ func (s *planet) reap(t *testing.T) outcome {
 	var out, err bytes.Buffer
 	w := &world{
 		in: strings.NewReader("y\n"), out: &out, err: &err, getenv: func(string) string { return "" },
-		now: s.wall, look: s.look, openProcess: s.openProcess, self: s.self.pid,
+		now: s.wall, machine: s, openProcess: s.openProcess, self: s.self.pid,
 		lock:   func() (func(), error) { return func() {}, nil },
 		person: func() bool { return s.person }, root: func() bool { return s.eyes.uid == 0 },
 	}

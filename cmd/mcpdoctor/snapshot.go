@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpdoctor/report"
+	"mcpdoctor/rules/look"
 )
 
 func newSnapshot(w *world) *cobra.Command {
@@ -21,19 +22,19 @@ func newSnapshot(w *world) *cobra.Command {
 		Example: "  mcpdoctor snapshot --out before.json\n  mcpdoctor snapshot | ssh host mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		s, err := w.look(ctx, w.now(), closer{pss: pss, holders: true})
+		s, err := look.Once(ctx, w.machine, w.now(), look.Options{PSS: pss, Thorough: true})
 		if err != nil {
 			return err
 		}
 		if out == "" || out == "-" {
-			return report.Snapshot(w.out, s.snap)
+			return report.Snapshot(w.out, s.Snapshot)
 		}
 		// Readable by its owner only: command lines tell a lot even without their secrets.
 		f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return &problem{what: "cannot write the snapshot: " + err.Error(), hint: "choose another place with --out"}
 		}
-		if err := report.Snapshot(f, s.snap); err != nil {
+		if err := report.Snapshot(f, s.Snapshot); err != nil {
 			f.Close()
 			return fmt.Errorf("cannot write the snapshot: %w", err)
 		}

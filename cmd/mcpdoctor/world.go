@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"mcpdoctor/rules/look"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/terminate"
 )
@@ -24,8 +24,8 @@ type world struct {
 	getenv   func(string) string
 	now      func() time.Time
 
-	// look takes and examines the processes of this machine.
-	look func(context.Context, time.Time, closer) (*sight, error)
+	// machine answers the questions of a look.
+	machine look.Machine
 
 	// program is the path by which this program can be started later.
 	program func() (string, error)
