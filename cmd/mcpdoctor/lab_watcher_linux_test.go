@@ -1,6 +1,4 @@
-//go:build unix
-
-package rules_test
+package main
 
 import (
 	"bufio"
@@ -88,12 +86,15 @@ func main() {
 // stubborn returns the command of a stubborn server with the code of the rule, and of one without.
 func stubborn(t *testing.T, runtime string) (with, without []string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("LAB SKIPPED: -short leaves out what starts real servers")
+	}
 	program := map[string]string{"python": "python3"}[runtime]
 	if program == "" {
 		program = runtime
 	}
 	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("NOTHING TRIED: %s is not installed, so that its code was not run", program)
+		unavailable(t, program+" is not installed")
 	}
 	code := ""
 	for _, s := range rules.Lookup("orphan").Code {
@@ -110,7 +111,7 @@ func stubborn(t *testing.T, runtime string) (with, without []string) {
 
 // The code that the rule about orphans gives out, word for word, ends a server that does not end by
 // itself: when its client closes a pipe, closes or half closes a socket; and not before it has answered.
-func TestWatchersEndStubbornServers(t *testing.T) {
+func TestLabWatchersEndStubbornServers(t *testing.T) {
 	for runtime := range stubbornServers {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +136,7 @@ func TestWatchersEndStubbornServers(t *testing.T) {
 
 // Nothing that was sent before stdin was closed is lost: of printf requests | server, where the server
 // takes long to start, and for each answer; and where the answer is large, and taken late.
-func TestWatchersLoseNothing(t *testing.T) {
+func TestLabWatchersLoseNothing(t *testing.T) {
 	for runtime := range stubbornServers {
 		t.Run(runtime, func(t *testing.T) {
 			t.Parallel()
@@ -196,7 +197,7 @@ func theEndOf(t *testing.T, text string) *os.File {
 
 // Without any stdin there is nothing to watch, and the server starts: Python has none to read then, and
 // answers nothing.
-func TestWatcherWithoutStdin(t *testing.T) {
+func TestLabWatcherWithoutStdin(t *testing.T) {
 	t.Parallel()
 	with, _ := stubborn(t, "python")
 	cmd := exec.Command("sh", append([]string{"-c", `exec "$@" <&-`, "sh"}, append(slices.Clip(with), "0", "0", "0")...)...)
