@@ -41,17 +41,17 @@ const (
 	costly = 1 << 30
 )
 
-func findDuplicates(t *judgement) []Finding {
+func findDuplicates(j *judgement) []Finding {
 	byClient := map[string][]*process.Instance{}
-	for _, c := range t.WithRole(process.RoleClient) {
-		if len(t.ownedServers(c)) > 0 {
+	for _, c := range j.WithRole(process.RoleClient) {
+		if len(j.ownedServers(c)) > 0 {
 			byClient[c.Name] = append(byClient[c.Name], c)
 		}
 	}
 	var out []Finding
 	for _, name := range slices.Sorted(maps.Keys(byClient)) {
 		if sessions := byClient[name]; len(sessions) >= manySessions {
-			if f, ok := t.duplicates(name, sessions); ok {
+			if f, ok := j.duplicates(name, sessions); ok {
 				out = append(out, f)
 			}
 		}
@@ -59,12 +59,12 @@ func findDuplicates(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) duplicates(client string, sessions []*process.Instance) (Finding, bool) {
-	t.SortByStart(sessions)
+func (j *judgement) duplicates(client string, sessions []*process.Instance) (Finding, bool) {
+	j.SortByStart(sessions)
 	holders := map[string]map[*process.Instance]bool{} // by identity: the sessions that run it
 	var all []*process.Instance
 	for _, s := range sessions {
-		for _, in := range t.ownedServers(s) {
+		for _, in := range j.ownedServers(s) {
 			if holders[in.Identity] == nil {
 				holders[in.Identity] = map[*process.Instance]bool{}
 			}
@@ -72,7 +72,7 @@ func (t *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 			all = append(all, in)
 		}
 	}
-	subjects := t.oldEnough(slices.DeleteFunc(all, func(in *process.Instance) bool { return len(holders[in.Identity]) < manySessions }))
+	subjects := j.oldEnough(slices.DeleteFunc(all, func(in *process.Instance) bool { return len(holders[in.Identity]) < manySessions }))
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}
@@ -91,14 +91,14 @@ func (t *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 	kept := 0
 	for i, s := range sessions {
 		switch newest := i == len(sessions)-1; {
-		case newest || !t.insideApplication(s):
+		case newest || !j.insideApplication(s):
 			kept++
 		default:
 			c.onRequest = append(c.onRequest, s)
-			c.onRequest = append(c.onRequest, t.ownedServers(s)...)
+			c.onRequest = append(c.onRequest, j.ownedServers(s)...)
 		}
 	}
-	c.onRequest = t.oldEnough(c.onRequest)
+	c.onRequest = j.oldEnough(c.onRequest)
 	names := map[string]bool{}
 	for _, in := range subjects {
 		names[in.Name] = true
@@ -109,8 +109,8 @@ func (t *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 	}
 	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, format.Count(len(subjects), "instance"), format.Bytes(redundant))
 	c.evidence = append(c.evidence, "each runs once per session: "+format.List(slices.Sorted(maps.Keys(names)), 6))
-	c.evidence = append(c.evidence, t.agesOf(sessions)...)
-	if app := t.applicationOf(sessions[0]); app != nil {
+	c.evidence = append(c.evidence, j.agesOf(sessions)...)
+	if app := j.applicationOf(sessions[0]); app != nil {
 		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.Name, app.Main().PID))
 	}
 	c.remedy = Remedy{
@@ -118,15 +118,15 @@ func (t *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 		Steps:   []string{"end a session as a whole, not its servers one by one: its client would start them again"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(c.onRequest, true))
+		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain duplicate-sessions")
-	return t.finding(c), true
+	return j.finding(c), true
 }
 
 // applicationOf returns the client that keeps a session as its own child: a desktop application
 // over the command-line client that it drives; nil when the session stands by itself.
-func (t *judgement) applicationOf(session *process.Instance) *process.Instance {
+func (j *judgement) applicationOf(session *process.Instance) *process.Instance {
 	if session.OwnedBy != nil && session.OwnedBy.Role == process.RoleClient {
 		return session.OwnedBy
 	}
@@ -134,8 +134,8 @@ func (t *judgement) applicationOf(session *process.Instance) *process.Instance {
 }
 
 // insideApplication tells that a session has no terminal of its own, where somebody might sit.
-func (t *judgement) insideApplication(session *process.Instance) bool {
-	if t.applicationOf(session) == nil {
+func (j *judgement) insideApplication(session *process.Instance) bool {
+	if j.applicationOf(session) == nil {
 		return false
 	}
 	tty := session.Main().TTY

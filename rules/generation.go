@@ -45,11 +45,11 @@ const (
 	parallelAgents = 20 * time.Second
 )
 
-func findGenerations(t *judgement) []Finding {
+func findGenerations(j *judgement) []Finding {
 	var out []Finding
-	for _, client := range t.Instances {
+	for _, client := range j.Instances {
 		if client.Role == process.RoleClient || client.Role == process.RoleGateway {
-			if f, ok := t.generations(client); ok {
+			if f, ok := j.generations(client); ok {
 				out = append(out, f)
 			}
 		}
@@ -57,14 +57,14 @@ func findGenerations(t *judgement) []Finding {
 	return out
 }
 
-func (t *judgement) generations(client *process.Instance) (Finding, bool) {
-	repeated := repeatedOnly(t.ownedServers(client))
+func (j *judgement) generations(client *process.Instance) (Finding, bool) {
+	repeated := repeatedOnly(j.ownedServers(client))
 	repeated = slices.DeleteFunc(repeated, func(in *process.Instance) bool { return in.Root().Started.IsZero() })
 	if len(kinds(repeated)) < 2 {
 		return Finding{}, false
 	}
-	t.SortByStart(repeated)
-	gens := t.split(repeated)
+	j.SortByStart(repeated)
+	gens := j.split(repeated)
 	newest := gens[len(gens)-1]
 	birth := newest[0].Root().Started
 	var stale, parallel []*process.Instance
@@ -86,7 +86,7 @@ func (t *judgement) generations(client *process.Instance) (Finding, bool) {
 	if sets > 1 {
 		subjects = append(append(subjects, parallel...), newest...)
 	}
-	subjects, stale = t.take(subjects), t.oldEnough(stale)
+	subjects, stale = j.take(subjects), j.oldEnough(stale)
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}
@@ -103,7 +103,7 @@ func (t *judgement) generations(client *process.Instance) (Finding, bool) {
 			}
 			continue
 		}
-		c.evidence = append(c.evidence, t.generationLine(i, gen, gen[0] == newest[0]))
+		c.evidence = append(c.evidence, j.generationLine(i, gen, gen[0] == newest[0]))
 	}
 	if sets > 1 {
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d were born within %s: parallel agents may use them, so they are counted but not given up", sets, format.Age(parallelAgents)))
@@ -117,16 +117,16 @@ func (t *judgement) generations(client *process.Instance) (Finding, bool) {
 		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.Name),
 		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
 		Commands: []string{
-			t.reapLine(stale, true), "mcpdoctor explain stale-generation",
+			j.reapLine(stale, true), "mcpdoctor explain stale-generation",
 		},
 	}
 	if len(stale) == 0 {
 		c.remedy.Commands = c.remedy.Commands[1:]
 	}
-	return t.finding(c), true
+	return j.finding(c), true
 }
 
-func (t *judgement) generationLine(i int, gen []*process.Instance, newest bool) string {
+func (j *judgement) generationLine(i int, gen []*process.Instance, newest bool) string {
 	names := make([]string, len(gen))
 	for k, in := range gen {
 		names[k] = in.Name
@@ -158,7 +158,7 @@ func kinds(ins []*process.Instance) map[string]int {
 
 // split cuts a row of instances, ordered by start, into generations: at each pause, and where a
 // server comes a second time.
-func (t *judgement) split(ins []*process.Instance) [][]*process.Instance {
+func (j *judgement) split(ins []*process.Instance) [][]*process.Instance {
 	var gens [][]*process.Instance
 	seen := map[string]bool{}
 	var last time.Time

@@ -50,15 +50,15 @@ const (
 	hugeShare = 0.25    // of the machine's memory, by itself
 )
 
-func findGrowth(t *judgement) []Finding {
-	servers := slices.Concat(t.WithRole(process.RoleServer), t.WithRole(process.RoleGateway))
+func findGrowth(j *judgement) []Finding {
+	servers := slices.Concat(j.WithRole(process.RoleServer), j.WithRole(process.RoleGateway))
 	slices.SortFunc(servers, func(a, b *process.Instance) int { return cmp.Compare(a.RootNode, b.RootNode) })
 	before := map[scan.ID]*scan.Process{}
 	var between time.Duration
-	if t.Baseline != nil {
-		between = t.Now.Sub(t.Baseline.Taken)
-		for i := range t.Baseline.Processes {
-			p := &t.Baseline.Processes[i]
+	if j.Baseline != nil {
+		between = j.Now.Sub(j.Baseline.Taken)
+		for i := range j.Baseline.Processes {
+			p := &j.Baseline.Processes[i]
 			before[p.ID()] = p
 		}
 	}
@@ -71,31 +71,31 @@ func findGrowth(t *judgement) []Finding {
 	}
 	var out []Finding
 	for _, in := range servers {
-		evidence := t.grown(in, before, between)
+		evidence := j.grown(in, before, between)
 		if len(evidence) == 0 {
-			evidence = t.huge(in, sizes[command.Canonical(in.Recognition.Command.Program)])
+			evidence = j.huge(in, sizes[command.Canonical(in.Recognition.Command.Program)])
 		}
-		if len(evidence) > 0 && len(t.oldEnough([]*process.Instance{in})) > 0 {
-			out = append(out, t.growth(in, evidence))
+		if len(evidence) > 0 && len(j.oldEnough([]*process.Instance{in})) > 0 {
+			out = append(out, j.growth(in, evidence))
 		}
 	}
 	return out
 }
 
 // incomparable says why a baseline tells nothing; "" when it does, or none was given.
-func (t *judgement) incomparable() string {
-	if t.Baseline == nil {
+func (j *judgement) incomparable() string {
+	if j.Baseline == nil {
 		return ""
 	}
-	between := t.Now.Sub(t.Baseline.Taken)
+	between := j.Now.Sub(j.Baseline.Taken)
 	if between < growthBetween {
 		return fmt.Sprintf("the baseline was taken %s before: growth is told from %s on", format.Age(max(0, between)), format.Age(growthBetween))
 	}
 	before := map[scan.ID]bool{}
-	for i := range t.Baseline.Processes {
-		before[t.Baseline.Processes[i].ID()] = true
+	for i := range j.Baseline.Processes {
+		before[j.Baseline.Processes[i].ID()] = true
 	}
-	for _, in := range t.Instances {
+	for _, in := range j.Instances {
 		if p := in.Main(); in.Role != process.RoleClient && p.Start != 0 && before[p.ID()] {
 			return ""
 		}
@@ -104,18 +104,18 @@ func (t *judgement) incomparable() string {
 }
 
 // grown compares an instance with itself at the first look.
-func (t *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
+func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
 	if between < growthBetween {
 		return nil
 	}
 	var was, is int64
 	for _, m := range in.Members {
-		p := t.Process(m)
+		p := j.Process(m)
 		old, ok := before[p.ID()]
 		if !ok || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
 			continue // begun since: a new helper is no growth
 		}
-		if old.Started.IsZero() || t.Baseline.Taken.Sub(old.Started) < warmUp {
+		if old.Started.IsZero() || j.Baseline.Taken.Sub(old.Started) < warmUp {
 			continue
 		}
 		was, is = was+old.RSS()+old.Swap(), is+p.RSS()+p.Swap()
@@ -126,14 +126,14 @@ func (t *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process
 	}
 	perHour := float64(more) / between.Hours()
 	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", format.Bytes(was), format.Bytes(is), format.Age(between), format.Bytes(int64(perHour)))}
-	if left := t.Snapshot.Host.MemoryAvailableBytes; left > 0 {
+	if left := j.Snapshot.Host.MemoryAvailableBytes; left > 0 {
 		out = append(out, fmt.Sprintf("at this rate it takes the %s that are still free in %s", format.Bytes(left), format.Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
 	}
 	return out
 }
 
 // huge compares an instance with its like, whose sizes ascend, and with the machine.
-func (t *judgement) huge(in *process.Instance, like []int64) []string {
+func (j *judgement) huge(in *process.Instance, like []int64) []string {
 	size := in.Size()
 	if size < hugeLeast {
 		return nil
@@ -142,7 +142,7 @@ func (t *judgement) huge(in *process.Instance, like []int64) []string {
 	if usual := like[(len(like)-1)/2]; usual > 0 && size/usual >= hugeTimes {
 		out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", format.Bytes(size), format.Bytes(usual)))
 	}
-	if total := t.Snapshot.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
+	if total := j.Snapshot.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
 		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", format.Bytes(size), 100*float64(size)/float64(total)))
 	}
 	if age, ok := in.Age(); ok && len(out) > 0 && age > 0 {
@@ -151,7 +151,7 @@ func (t *judgement) huge(in *process.Instance, like []int64) []string {
 	return out
 }
 
-func (t *judgement) growth(in *process.Instance, evidence []string) Finding {
+func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
 	p := in.Main()
 	// A server that another rule gave up already is not offered a second time.
 	c := claim{severity: Warning, confidence: process.Likely, key: fmt.Sprint(p.ID()), subjects: []*process.Instance{in}, evidence: evidence}
@@ -163,11 +163,11 @@ func (t *judgement) growth(in *process.Instance, evidence []string) Finding {
 			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
 		},
 	}
-	if t.decisions[in] == nil && in.Service == nil {
+	if j.decisions[in] == nil && in.Service == nil {
 		c.onRequest = c.subjects
 	}
 	if len(in.Listen()) > 0 {
 		c.evidence = append(c.evidence, "it listens on "+strings.Join(in.Listen(), ", "))
 	}
-	return t.finding(c)
+	return j.finding(c)
 }

@@ -33,7 +33,7 @@ type Options struct {
 
 // Judge groups the processes into instances, finds their owners and applies every rule.
 func Judge(r *process.Recognised, o Options) *Report {
-	t := newJudgement(r, o)
+	j := newJudgement(r, o)
 	out := &Report{
 		Schema: ReportSchema, Kind: ReportKind, Taken: r.Snapshot.Taken, Host: r.Snapshot.Host,
 		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
@@ -43,34 +43,34 @@ func Judge(r *process.Recognised, o Options) *Report {
 		if rule.Probe {
 			continue
 		}
-		t.rule = rule
-		for _, f := range rule.check(t) {
+		j.rule = rule
+		for _, f := range rule.check(j) {
 			if len(o.Only) == 0 || slices.Contains(o.Only, rule.ID) {
 				out.Findings = append(out.Findings, f)
 			}
 		}
 	}
 	slices.SortStableFunc(out.Findings, WorseFirst)
-	if missing := t.incomparable(); missing != "" {
+	if missing := j.incomparable(); missing != "" {
 		out.Problems = append(out.Problems, missing)
 	}
-	out.Parentless = t.parentless()
-	for _, d := range t.decisions {
+	out.Parentless = j.parentless()
+	for _, d := range j.decisions {
 		if rule := Lookup(d.because); rule != nil { // claimed by a rule whose finding was not asked for
 			d.because += ": " + rule.Title
 		}
 	}
-	for _, in := range t.Instances {
+	for _, in := range j.Instances {
 		switch in.Role {
 		case process.RoleServer:
-			out.Servers = append(out.Servers, t.server(in))
+			out.Servers = append(out.Servers, j.server(in))
 		case process.RoleClient:
-			out.Clients = append(out.Clients, t.owning(in))
+			out.Clients = append(out.Clients, j.owning(in))
 		case process.RoleGateway:
-			out.Gateways = append(out.Gateways, t.owning(in))
+			out.Gateways = append(out.Gateways, j.owning(in))
 		}
 	}
-	out.Summary = t.summarise(out)
+	out.Summary = j.summarise(out)
 	return out
 }
 
@@ -114,9 +114,9 @@ type claim struct {
 }
 
 // finding turns a claim into a Finding, and gives its subjects their verdict.
-func (t *judgement) finding(c claim) Finding {
+func (j *judgement) finding(c claim) Finding {
 	f := Finding{
-		ID: t.rule.ID + "-" + Hash(c.key), Rule: t.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
+		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
 		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
 	}
@@ -131,7 +131,7 @@ func (t *judgement) finding(c claim) Finding {
 			f.PIDs = append(f.PIDs, in.PIDs()...)
 		}
 		shown[in] = true
-		if d := t.decisions[in]; d != nil && d.because == t.rule.ID { // claimed by this rule
+		if d := j.decisions[in]; d != nil && d.because == j.rule.ID { // claimed by this rule
 			d.because += ": " + c.title
 			if c.severity == Error && c.confidence != process.Possible {
 				d.verdict = Leaked
@@ -153,8 +153,8 @@ func (t *judgement) finding(c claim) Finding {
 			if in == c.parent {
 				continue
 			}
-			f.RSSBytes += t.Process(m).RSS()
-			if p := t.Process(m); p.PSSBytes != nil {
+			f.RSSBytes += j.Process(m).RSS()
+			if p := j.Process(m); p.PSSBytes != nil {
 				pss += *p.PSSBytes
 			} else {
 				measured = false
@@ -167,10 +167,10 @@ func (t *judgement) finding(c claim) Finding {
 	}
 	foreign := 0
 	for _, in := range c.safe {
-		foreign += t.giveUp(in, &f.Reap, true)
+		foreign += j.giveUp(in, &f.Reap, true)
 	}
 	for _, in := range c.onRequest {
-		foreign += t.giveUp(in, &f.Reap, false)
+		foreign += j.giveUp(in, &f.Reap, false)
 	}
 	if foreign > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user, or root, can end %s",
@@ -185,14 +185,14 @@ func (t *judgement) finding(c claim) Finding {
 
 // giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
 // back because they are another user's.
-func (t *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign int) {
+func (j *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign int) {
 	for _, m := range in.Members {
-		p := t.Process(m)
+		p := j.Process(m)
 		switch {
 		case p.PID <= 1 || p.State == "Z":
-		case t.OtherUser(p):
+		case j.OtherUser(p):
 			foreign++
-		case safe && (t.Recognitions[m] != nil || t.renders(in, p)):
+		case safe && (j.Recognitions[m] != nil || j.renders(in, p)):
 			r.Safe = append(r.Safe, p.PID)
 		default:
 			// A process that a server started and that we do not know (a build, a shell of the
@@ -204,16 +204,15 @@ func (t *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign in
 }
 
 // renders tells that a process that nobody knows is a browser's own: a part of its program.
-func (t *judgement) renders(in *process.Instance, p *scan.Process) bool {
-	return in.Role == process.RoleHelper && command.SameProgram(in.Recognition.Command, command.Parse(p, t.Snapshot.Host.OS))
+func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
+	return in.Role == process.RoleHelper && command.SameProgram(in.Recognition.Command, command.Parse(p, j.Snapshot.Host.OS))
 }
 
 func NewRow(in *process.Instance, node int32) Row {
-	t := in.Table
-	p, rec := t.Process(node), t.Recognitions[node]
+	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
 	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), RSSBytes: p.RSSBytes, Server: in.Name}
 	if !p.Started.IsZero() {
-		age := int64(max(0, t.Now.Sub(p.Started)).Seconds())
+		age := int64(max(0, in.Table.Now.Sub(p.Started)).Seconds())
 		row.AgeSeconds = &age
 	}
 	switch {
@@ -231,43 +230,43 @@ func NewRow(in *process.Instance, node int32) Row {
 }
 
 // parentless tells that the table does not say who started whom, as that of `ps aux`.
-func (t *judgement) parentless() bool {
+func (j *judgement) parentless() bool {
 	untoldOnes := 0
-	for _, l := range t.Forest.ParentStates {
+	for _, l := range j.Forest.ParentStates {
 		if l == process.ParentUnknown {
 			untoldOnes++
 		}
 	}
-	return untoldOnes > 0 && untoldOnes*2 >= len(t.Forest.ParentStates)
+	return untoldOnes > 0 && untoldOnes*2 >= len(j.Forest.ParentStates)
 }
 
 // take marks instances as explained by a rule, so that no later one takes them for something else,
 // and returns those that are at least as old as was asked for.
-func (t *judgement) take(ins []*process.Instance) []*process.Instance {
+func (j *judgement) take(ins []*process.Instance) []*process.Instance {
 	for _, in := range ins {
-		if t.decisions[in] == nil && in.Role != process.RoleClient {
-			t.decide(in, Suspect, t.rule.ID)
+		if j.decisions[in] == nil && in.Role != process.RoleClient {
+			j.decide(in, Suspect, j.rule.ID)
 		}
 	}
-	return t.oldEnough(ins)
+	return j.oldEnough(ins)
 }
 
 // oldEnough keeps the instances that are at least as old as was asked for.
-func (t *judgement) oldEnough(ins []*process.Instance) []*process.Instance {
-	if t.OlderThan <= 0 {
+func (j *judgement) oldEnough(ins []*process.Instance) []*process.Instance {
+	if j.OlderThan <= 0 {
 		return ins
 	}
 	var out []*process.Instance
 	for _, in := range ins {
-		if age, ok := in.Age(); ok && age >= t.OlderThan {
+		if age, ok := in.Age(); ok && age >= j.OlderThan {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *judgement) server(in *process.Instance) Server {
-	d := t.decision(in)
+func (j *judgement) server(in *process.Instance) Server {
+	d := j.decision(in)
 	s := Server{
 		Server: in.Name, PIDs: in.PIDs(), RootPID: in.Root().PID, Owner: in.Owner,
 		RecognisedBy: string(in.Recognition.Confidence) + ", by " + in.Recognition.By, Started: in.Root().Started,
@@ -285,13 +284,13 @@ type decision struct {
 	because string // the ID of the rule until that has written its finding
 }
 
-func (t *judgement) decide(in *process.Instance, v Verdict, because string) {
-	t.decisions[in] = &decision{v, because}
+func (j *judgement) decide(in *process.Instance, v Verdict, because string) {
+	j.decisions[in] = &decision{v, because}
 }
 
 // decision returns the verdict of the rule that claimed the instance, or explains why none did.
-func (t *judgement) decision(in *process.Instance) *decision {
-	if d := t.decisions[in]; d != nil {
+func (j *judgement) decision(in *process.Instance) *decision {
+	if d := j.decisions[in]; d != nil {
 		return d
 	}
 	d := new(decision)
@@ -336,7 +335,7 @@ func (t *judgement) decision(in *process.Instance) *decision {
 	return d
 }
 
-func (t *judgement) owning(in *process.Instance) Owning {
+func (j *judgement) owning(in *process.Instance) Owning {
 	o := Owning{Name: in.Name, PID: in.Main().PID, Started: in.Root().Started, RSSBytes: in.RSS(), Listen: in.Listen(), Version: in.Version(), Servers: len(in.Owned)}
 	if in.Role == process.RoleGateway {
 		o.Mode = process.ServingMode(*in.Recognition, o.Version)
@@ -347,15 +346,15 @@ func (t *judgement) owning(in *process.Instance) Owning {
 	return o
 }
 
-func (t *judgement) summarise(r *Report) Summary {
-	s := Summary{Processes: len(t.Forest.Processes), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
-	for _, in := range t.Instances {
+func (j *judgement) summarise(r *Report) Summary {
+	s := Summary{Processes: len(j.Forest.Processes), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
+	for _, in := range j.Instances {
 		if in.Role == process.RoleServer || in.Role == process.RoleGateway {
 			s.RSSBytes += in.RSS()
 			s.SwapBytes += in.Swap()
 		}
 	}
-	for _, p := range t.Forest.Processes {
+	for _, p := range j.Forest.Processes {
 		if slices.ContainsFunc(p.Unreadable, isField) {
 			s.Unreadable++
 		}
@@ -371,14 +370,14 @@ func (t *judgement) summarise(r *Report) Summary {
 			s.Findings.Info++
 		}
 		for _, pid := range f.Reap.Safe {
-			safe[t.Forest.Node(pid)] = true
+			safe[j.Forest.Node(pid)] = true
 		}
 	}
 	instances := map[*process.Instance]bool{}
 	for node := range safe {
 		s.Reapable.Processes++
-		s.Reapable.RSSBytes += t.Process(node).RSS()
-		instances[t.InstanceOf[node]] = true
+		s.Reapable.RSSBytes += j.Process(node).RSS()
+		instances[j.InstanceOf[node]] = true
 	}
 	s.Reapable.Instances = len(instances)
 	return s

@@ -38,10 +38,10 @@ var _ = register(Rule{
 // remedyHelper is also what a server is told that [diagnose.Stdio] saw leave a helper behind.
 const RemedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
 
-func findLeftovers(t *judgement) []Finding {
+func findLeftovers(j *judgement) []Finding {
 	groups := map[string][]*process.Instance{}
-	lonely, below := t.lonely(), t.startedByHelpers()
-	for _, in := range t.WithRole(process.RoleHelper) {
+	lonely, below := j.lonely(), j.startedByHelpers()
+	for _, in := range j.WithRole(process.RoleHelper) {
 		if in.Owner.Kind != process.OwnerNobody || in.Service != nil || process.Daemon(in.Recognition.Command) {
 			continue
 		}
@@ -65,7 +65,7 @@ func findLeftovers(t *judgement) []Finding {
 			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.Name, s.Main().PID)
 		} else if w == process.StdinUnreadable {
 			doubt = "who drives it could not be seen"
-		} else if t.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed {
+		} else if j.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed {
 			doubt = "no service manager could be asked whether it keeps this process"
 		}
 		key := in.Name + "\x00" + doubt
@@ -73,13 +73,13 @@ func findLeftovers(t *judgement) []Finding {
 	}
 	var out []Finding
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group := t.take(groups[key])
+		group := j.take(groups[key])
 		if len(group) == 0 {
 			continue
 		}
-		t.SortByStart(group)
+		j.SortByStart(group)
 		_, doubt, _ := strings.Cut(key, "\x00")
-		out = append(out, t.leftovers(key, group, doubt))
+		out = append(out, j.leftovers(key, group, doubt))
 	}
 	return out
 }
@@ -109,22 +109,22 @@ func byHand(in *process.Instance) bool {
 var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
 
 // startedByHelpers finds, for each helper, a client or server that it has started.
-func (t *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
+func (j *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
 	out := map[*process.Instance]*process.Instance{}
-	for _, in := range t.Instances {
-		if up := t.Forest.Parent[in.RootNode]; up != process.None && t.InstanceOf[up] != nil && t.InstanceOf[up].Role == process.RoleHelper && t.decisions[in] == nil {
-			out[t.InstanceOf[up]] = in
+	for _, in := range j.Instances {
+		if up := j.Forest.Parent[in.RootNode]; up != process.None && j.InstanceOf[up] != nil && j.InstanceOf[up].Role == process.RoleHelper && j.decisions[in] == nil {
+			out[j.InstanceOf[up]] = in
 		}
 	}
 	return out
 }
 
 // lonely finds, for each driver, a living server that has no browser of its own.
-func (t *judgement) lonely() map[string]*process.Instance {
+func (j *judgement) lonely() map[string]*process.Instance {
 	out := map[string]*process.Instance{}
-	for _, s := range t.WithRole(process.RoleServer) {
+	for _, s := range j.WithRole(process.RoleServer) {
 		for _, d := range drivers {
-			if t.decisions[s] == nil && strings.Contains(s.Name, d) && !slices.ContainsFunc(s.Members, func(m int32) bool { return t.Recognitions[m].RoleOrNone() == process.RoleHelper }) {
+			if j.decisions[s] == nil && strings.Contains(s.Name, d) && !slices.ContainsFunc(s.Members, func(m int32) bool { return j.Recognitions[m].RoleOrNone() == process.RoleHelper }) {
 				out[d] = s
 			}
 		}
@@ -141,7 +141,7 @@ func hasPort(listen []string) bool {
 	return false
 }
 
-func (t *judgement) leftovers(key string, group []*process.Instance, doubt string) Finding {
+func (j *judgement) leftovers(key string, group []*process.Instance, doubt string) Finding {
 	c := claim{severity: Error, confidence: process.Likely, key: key, subjects: group}
 	processes := 0
 	var bytes int64
@@ -152,7 +152,7 @@ func (t *judgement) leftovers(key string, group []*process.Instance, doubt strin
 	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"), format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
-		adopted[strings.Replace(t.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
+		adopted[strings.Replace(j.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
 	}
 	c.evidence = append(c.evidence, tally(adopted, len(group))...)
 	for _, in := range group {
@@ -161,8 +161,8 @@ func (t *judgement) leftovers(key string, group []*process.Instance, doubt strin
 			break
 		}
 	}
-	c.evidence = append(c.evidence, t.agesOf(group)...)
-	c.evidence = append(c.evidence, t.spinning(group)...)
+	c.evidence = append(c.evidence, j.agesOf(group)...)
+	c.evidence = append(c.evidence, j.spinning(group)...)
 	c.remedy = Remedy{
 		Summary: "end the main process of each: what is below it follows",
 		Steps:   []string{"end a client with SIGTERM before SIGKILL, so that its servers can close what they started", "run playwright-mcp with --isolated, and update it: recent versions end with their server"},
@@ -173,7 +173,7 @@ func (t *judgement) leftovers(key string, group []*process.Instance, doubt strin
 		c.severity, c.confidence, c.onRequest = Warning, process.Possible, group
 		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
 	}
-	c.remedy.Commands = []string{t.reapLine(group, doubt != "")}
+	c.remedy.Commands = []string{j.reapLine(group, doubt != "")}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain leftover-helper")
-	return t.finding(c)
+	return j.finding(c)
 }

@@ -74,35 +74,35 @@ type lost struct {
 	proof      string
 }
 
-func findOrphans(t *judgement) []Finding {
+func findOrphans(j *judgement) []Finding {
 	gone := map[*process.Instance]lost{}
-	for _, in := range t.Instances {
-		if l, ok := t.judgeOrphan(in); ok {
+	for _, in := range j.Instances {
+		if l, ok := j.judgeOrphan(in); ok {
 			gone[in] = l
 		}
 	}
-	t.spareRead(gone)
-	t.followHolders(gone)
-	t.takeAlong(gone)
-	t.findContainers(gone)
+	j.spareRead(gone)
+	j.followHolders(gone)
+	j.takeAlong(gone)
+	j.findContainers(gone)
 
 	groups := map[string][]lost{}
-	for _, in := range t.take(t.ordered(gone)) {
+	for _, in := range j.take(j.ordered(gone)) {
 		l := gone[in]
 		key := strings.Join([]string{in.Identity, string(l.confidence), l.doubt}, "\x00")
 		groups[key] = append(groups[key], l)
 	}
 	var out []Finding
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		out = append(out, t.orphanFinding(key, groups[key]))
+		out = append(out, j.orphanFinding(key, groups[key]))
 	}
 	return out
 }
 
 // ordered returns the lost instances by their PIDs.
-func (t *judgement) ordered(gone map[*process.Instance]lost) []*process.Instance {
+func (j *judgement) ordered(gone map[*process.Instance]lost) []*process.Instance {
 	var out []*process.Instance
-	for _, in := range t.Instances {
+	for _, in := range j.Instances {
 		if _, ok := gone[in]; ok {
 			out = append(out, in)
 		}
@@ -111,7 +111,7 @@ func (t *judgement) ordered(gone map[*process.Instance]lost) []*process.Instance
 }
 
 // judgeOrphan decides on one instance by itself.
-func (t *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
+func (j *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
 	if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleHelper {
 		return lost{}, false
 	}
@@ -121,7 +121,7 @@ func (t *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
 	if in.Root().PID == 1 || in.Role != process.RoleServer && in.Owner.Kind != process.OwnerNobody {
 		return lost{}, false // a gateway or client is left behind only when it was adopted
 	}
-	if t.contained(in) {
+	if j.contained(in) {
 		return lost{}, false // judged by findContainers
 	}
 	w, _ := in.Stdin()
@@ -130,12 +130,12 @@ func (t *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
 	l := lost{in: in}
 	switch {
 	case w == process.StdinClosed:
-		return t.judgeDead(in, listen)
+		return j.judgeDead(in, listen)
 	case in.Role != process.RoleServer || !adopted:
 		return lost{}, false // without a dead stdin, only an adopted server is suspected
 	case w == process.StdinOpen, w == process.StdinNoPipe:
 		return lost{}, false // somebody talks to it, or it was started as a daemon
-	case t.sharedDaemon(in, listen):
+	case j.sharedDaemon(in, listen):
 		return lost{}, false
 	case w == process.StdinUnread:
 		l.confidence, l.proof = process.Likely, "nobody holds the other end of its stdin"
@@ -143,37 +143,37 @@ func (t *judgement) judgeOrphan(in *process.Instance) (lost, bool) {
 	case w == process.StdinMaybeClosed:
 		l.confidence, l.proof = process.Likely, "a pipe it was given as its wire has nobody at the other end"
 		l.doubt = "its stdin was moved to another descriptor, which leaves a doubt"
-	case w == process.StdinUnreadable && t.OtherUser(in.Root()):
+	case w == process.StdinUnreadable && j.OtherUser(in.Root()):
 		return lost{}, false // nothing can be seen of another user's processes, and nothing be done
 	case w == process.StdinUnreadable:
 		l.confidence, l.doubt = process.Possible, "its stdin could not be read, so that somebody may still hold it"
 	case len(listen) > 0 || process.SpeaksHTTP(in.Recognition.Command):
 		// A server that listens needs no client above it. Only beside a service of the very same
 		// command is it known to have no business here.
-		twin := t.supervisedTwin(in)
+		twin := j.supervisedTwin(in)
 		if twin == nil {
 			return lost{}, false
 		}
 		l.confidence, l.doubt = process.Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command and not this one", twin.Service.Manager, twin.Service.MainPID)
 	case in.Unreadable("listen"):
 		l.confidence, l.doubt = process.Possible, mayListenUnseen
-	case t.maybeService(in) != "":
-		l.confidence, l.doubt = process.Possible, t.maybeService(in)
-	case !t.ripe(in):
+	case j.maybeService(in) != "":
+		l.confidence, l.doubt = process.Possible, j.maybeService(in)
+	case !j.ripe(in):
 		l.confidence, l.doubt = process.Likely, tooYoung
 	case in.Root().TTY != "" && in.Root().TTY != "-":
 		l.confidence, l.doubt = process.Possible, "it has a terminal, at which somebody may have started it"
 	default:
 		l.confidence, l.safe = process.Likely, true
 	}
-	t.weigh(&l)
+	j.weigh(&l)
 	return l, true
 }
 
 // weigh lowers what is said of an instance by how surely it was recognised: what is only possibly a
 // server is never given up unasked. A name of its own that speaks of MCP is enough when the stdin is
 // dead, as that of a server is and that of a program which takes no requests is not.
-func (t *judgement) weigh(l *lost) {
+func (j *judgement) weigh(l *lost) {
 	if l.in.Recognition.Confidence != process.Possible || l.in.Recognition.By == process.ByConvention && l.proof != "" && !l.in.Recognition.Command.NamedByFolder {
 		return
 	}
@@ -187,55 +187,55 @@ func (t *judgement) weigh(l *lost) {
 const tooYoung = "it is so young, or of an age that cannot be seen, that it may just be ending"
 
 // ripe tells that an instance is old enough to have ended if it were to.
-func (t *judgement) ripe(in *process.Instance) bool {
+func (j *judgement) ripe(in *process.Instance) bool {
 	age, known := in.Age()
 	return known && age >= settle
 }
 
 // judgeDead decides on an instance at whose stdin nobody is any more.
-func (t *judgement) judgeDead(in *process.Instance, listen []string) (lost, bool) {
+func (j *judgement) judgeDead(in *process.Instance, listen []string) (lost, bool) {
 	l := lost{in: in, confidence: process.Certain, proof: "nobody holds the other end of its stdin"}
 	inbound, _ := in.Inbound()
-	settled := t.Settled[in.Root().ID()]
+	settled := j.Settled[in.Root().ID()]
 	switch {
-	case t.sharedDaemon(in, listen) || inbound > 0:
+	case j.sharedDaemon(in, listen) || inbound > 0:
 		return lost{}, false
 	case len(listen) > 0:
 		l.confidence, l.doubt = process.Likely, "it listens on "+format.List(listen, 2)+": a daemon perhaps"
-	case t.mayListen(in):
+	case j.mayListen(in):
 		l.confidence, l.doubt = process.Possible, mayListenUnseen
 	case in.Role == process.RoleClient:
 		l.confidence, l.doubt = process.Likely, "it is a client, which may be at work without a terminal"
-	case in.Owner.Kind == process.OwnerTerminal || t.belowShell(in):
+	case in.Owner.Kind == process.OwnerTerminal || j.belowShell(in):
 		l.confidence, l.doubt = process.Possible, "a shell started it and may only wait for its last answer"
-	case t.answersElsewhere(in) && t.below(in):
+	case j.answersElsewhere(in) && j.below(in):
 		return lost{}, false // a job of somebody who is there
-	case t.answersElsewhere(in):
+	case j.answersElsewhere(in):
 		l.confidence, l.doubt = process.Likely, "its output goes to a file, a terminal or nowhere, as when somebody asked once and waits until it is done"
-	case t.below(in):
-		t.judgeBelow(&l, settled)
+	case j.below(in):
+		j.judgeBelow(&l, settled)
 	case in.Owner.Kind != process.OwnerNobody:
 		l.confidence, l.doubt = process.Likely, "its parent cannot be seen from here, and may wait for an answer"
-	case !t.ripe(in) && !settled:
+	case !j.ripe(in) && !settled:
 		l.doubt = tooYoung
 	}
-	if l.doubt == "" && t.unasked(in) {
+	if l.doubt == "" && j.unasked(in) {
 		l.doubt = "a service manager may keep it and could not be asked"
 	}
-	if job := t.job(in); l.doubt == "" && job != process.None {
-		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is at work and may need it", process.BaseName(t.Process(job)), t.Process(job).PID)
+	if job := j.job(in); l.doubt == "" && job != process.None {
+		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is at work and may need it", process.BaseName(j.Process(job)), j.Process(job).PID)
 	}
 	l.safe = l.doubt == ""
-	t.weigh(&l)
+	j.weigh(&l)
 	return l, true
 }
 
 // job returns a process that nobody knows and that a server has started in the course of its work, or
 // none. What it starts in its first minute are rather its own parts.
-func (t *judgement) job(in *process.Instance) int32 {
+func (j *judgement) job(in *process.Instance) int32 {
 	begun := in.Main().Started
 	for _, m := range in.Members {
-		if started := t.Process(m).Started; t.Recognitions[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
+		if started := j.Process(m).Started; j.Recognitions[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
 			return m
 		}
 	}
@@ -246,22 +246,22 @@ const mayListenUnseen = "it may listen for connections, or be about to"
 
 // mayListen tells that an instance was told to listen, if only later, or that nobody could look
 // whether it does. Who serves over the network needs no stdin, so that a dead one proves nothing.
-func (t *judgement) mayListen(in *process.Instance) bool {
+func (j *judgement) mayListen(in *process.Instance) bool {
 	return process.SpeaksHTTP(in.Recognition.Command) || in.Unreadable("listen") || in.Role == process.RoleGateway && in.Main().Listen == nil
 }
 
 // takeAlong adds what a lost gateway or server has below it: nobody can reach that either.
-func (t *judgement) takeAlong(gone map[*process.Instance]lost) {
+func (j *judgement) takeAlong(gone map[*process.Instance]lost) {
 	for grown := true; grown; {
 		grown = false
-		for _, in := range t.Instances {
+		for _, in := range j.Instances {
 			if _, ok := gone[in]; ok || in.OwnedBy == nil || in.Role != process.RoleServer || in.OwnedBy.Role == process.RoleClient || in.Service != nil || len(in.Listen()) > 0 {
 				continue
 			}
 			if over, ok := gone[in.OwnedBy]; ok {
 				l := lost{in: in, confidence: over.confidence, safe: over.safe, doubt: over.doubt}
 				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.OwnedBy.Name, in.OwnedBy.Main().PID)
-				t.weigh(&l)
+				j.weigh(&l)
 				gone[in], grown = l, true
 			}
 		}
@@ -270,11 +270,11 @@ func (t *judgement) takeAlong(gone map[*process.Instance]lost) {
 
 // sharedDaemon tells that an instance listens for thin proxies of its own program that are in use:
 // some servers run once per project and are reached over a socket.
-func (t *judgement) sharedDaemon(in *process.Instance, listen []string) bool {
+func (j *judgement) sharedDaemon(in *process.Instance, listen []string) bool {
 	if len(listen) == 0 {
 		return false
 	}
-	for _, other := range t.Copies[in.Identity] {
+	for _, other := range j.Copies[in.Identity] {
 		if other != in && (other.Owner.Kind == process.OwnerClient || other.Owner.Kind == process.OwnerGateway) {
 			return true
 		}
@@ -283,8 +283,8 @@ func (t *judgement) sharedDaemon(in *process.Instance, listen []string) bool {
 }
 
 // supervisedTwin returns an instance of the same command that a service manager keeps.
-func (t *judgement) supervisedTwin(in *process.Instance) *process.Instance {
-	for _, other := range t.Copies[in.Identity] {
+func (j *judgement) supervisedTwin(in *process.Instance) *process.Instance {
+	for _, other := range j.Copies[in.Identity] {
 		if other != in && other.Service != nil {
 			return other
 		}
@@ -295,7 +295,7 @@ func (t *judgement) supervisedTwin(in *process.Instance) *process.Instance {
 // judgeBelow decides on an instance with a dead stdin whose parent lives and did not adopt it. A
 // client that is known for one talks to its servers until it ends them. Any other program may have
 // asked once, closed the stdin as it should, and wait for the answer.
-func (t *judgement) judgeBelow(l *lost, settled bool) {
+func (j *judgement) judgeBelow(l *lost, settled bool) {
 	in := l.in
 	known := in.OwnedBy != nil && in.OwnedBy.Recognition.By != process.ByRelation
 	what := "parent"
@@ -308,7 +308,7 @@ func (t *judgement) judgeBelow(l *lost, settled bool) {
 	switch {
 	case !settled:
 		l.confidence, l.doubt = process.Likely, "its "+what+" may be shutting it down at this moment: look again"
-	case t.unread(in):
+	case j.unread(in):
 		l.proof += "; nobody reads its answers either"
 	case !known:
 		l.confidence, l.doubt = process.Likely, "its "+what+" is running and may wait for a last answer"
@@ -317,13 +317,13 @@ func (t *judgement) judgeBelow(l *lost, settled bool) {
 
 // answersElsewhere tells that what the server writes goes where no MCP client reads: to a file, a
 // terminal, or nowhere, as when somebody only wants what a request does.
-func (t *judgement) answersElsewhere(in *process.Instance) bool {
+func (j *judgement) answersElsewhere(in *process.Instance) bool {
 	out := in.Main().Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY || out.Type == scan.StdinNull)
 }
 
 // unread tells that nobody is there to read what the server writes, so that nobody waits for it.
-func (t *judgement) unread(in *process.Instance) bool {
+func (j *judgement) unread(in *process.Instance) bool {
 	out := in.Main().Stdout
 	switch {
 	case out == nil:
@@ -334,34 +334,34 @@ func (t *judgement) unread(in *process.Instance) bool {
 		return false
 	}
 	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
-		at := t.Forest.Node(pid)
-		return at == process.None || t.InstanceOf[at] != in
+		at := j.Forest.Node(pid)
+		return at == process.None || j.InstanceOf[at] != in
 	})
 }
 
 // below tells that an instance has a living parent that did not adopt it, as far as can be known.
-func (t *judgement) below(in *process.Instance) bool {
-	return t.Forest.Parent[in.RootNode] != process.None && in.Owner.Kind != process.OwnerNobody
+func (j *judgement) below(in *process.Instance) bool {
+	return j.Forest.Parent[in.RootNode] != process.None && in.Owner.Kind != process.OwnerNobody
 }
 
 // belowShell tells that the parent is a living shell: `printf ... | mcp-server` in a script.
-func (t *judgement) belowShell(in *process.Instance) bool {
-	up := t.Forest.Parent[in.RootNode]
-	return up != process.None && in.Owner.Kind != process.OwnerNobody && process.TerminalOrShell(t.Process(up))
+func (j *judgement) belowShell(in *process.Instance) bool {
+	up := j.Forest.Parent[in.RootNode]
+	return up != process.None && in.Owner.Kind != process.OwnerNobody && process.TerminalOrShell(j.Process(up))
 }
 
 // unasked tells that a service manager may keep a process of the instance and was not to be asked.
-func (t *judgement) unasked(in *process.Instance) bool { return in.Unreadable("service") }
+func (j *judgement) unasked(in *process.Instance) bool { return in.Unreadable("service") }
 
 // maybeService says why it is not known that no service manager keeps the instance; "" when it is.
 // Lying in the control group of a service is only a hint, since orphans inherit it; scopes, and the
 // units of desktop applications, are no services (systemd.io/DESKTOP_ENVIRONMENTS).
-func (t *judgement) maybeService(in *process.Instance) string {
+func (j *judgement) maybeService(in *process.Instance) string {
 	leaf := path.Base(in.Root().Cgroup)
 	switch {
-	case t.Snapshot.Host.Services == nil:
+	case j.Snapshot.Host.Services == nil:
 		return "no service manager could be asked whether it keeps this process"
-	case t.unasked(in):
+	case j.unasked(in):
 		return "a service manager may keep it and could not be asked"
 	case strings.HasSuffix(leaf, ".service") && !strings.HasPrefix(leaf, "app-") && !strings.HasPrefix(leaf, "user@"):
 		return "it is in the control group of the service " + leaf + ", which may have started it"
@@ -369,13 +369,13 @@ func (t *judgement) maybeService(in *process.Instance) string {
 	return ""
 }
 
-func (t *judgement) orphanFinding(key string, group []lost) Finding {
+func (j *judgement) orphanFinding(key string, group []lost) Finding {
 	first := group[0]
 	subjects := make([]*process.Instance, len(group))
 	for i, l := range group {
 		subjects[i] = l.in
 	}
-	t.SortByStart(subjects)
+	j.SortByStart(subjects)
 	c := claim{severity: Error, confidence: first.confidence, key: key, subjects: subjects}
 	if !first.safe {
 		c.severity = Warning
@@ -388,29 +388,29 @@ func (t *judgement) orphanFinding(key string, group []lost) Finding {
 	switch {
 	case first.in.Role == process.RoleClient:
 		c.title = fmt.Sprintf("%s: %s stayed after what started %s was gone", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "it", "them"))
-	case t.below(first.in) && first.in.OwnedBy == nil:
+	case j.below(first.in) && first.in.OwnedBy == nil:
 		c.title = fmt.Sprintf("%s: %s can get no requests any more, below a program that is running", first.in.Name, format.Count(len(group), what))
-	case t.below(first.in):
+	case j.below(first.in):
 		c.title = fmt.Sprintf("%s: %s stayed though %s client has closed the connection", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "its", "their"))
 	}
-	c.evidence = t.orphanEvidence(group, subjects)
+	c.evidence = j.orphanEvidence(group, subjects)
 	if first.safe {
 		c.safe = subjects
 	} else {
 		c.onRequest = subjects
 	}
-	c.remedy = t.orphanRemedy(first, subjects)
-	return t.finding(c)
+	c.remedy = j.orphanRemedy(first, subjects)
+	return j.finding(c)
 }
 
-func (t *judgement) orphanEvidence(group []lost, subjects []*process.Instance) []string {
+func (j *judgement) orphanEvidence(group []lost, subjects []*process.Instance) []string {
 	var out []string
 	adopters := map[string]int{}
 	proofs := map[string]int{}
 	doubts := map[string]bool{}
 	for _, l := range group {
-		if l.in.Owner.Kind == process.OwnerNobody && !t.contained(l.in) {
-			adopters[t.adoption(l.in)]++
+		if l.in.Owner.Kind == process.OwnerNobody && !j.contained(l.in) {
+			adopters[j.adoption(l.in)]++
 		}
 		if l.proof != "" {
 			proofs[l.proof]++
@@ -421,12 +421,12 @@ func (t *judgement) orphanEvidence(group []lost, subjects []*process.Instance) [
 	}
 	out = append(out, tally(adopters, len(group))...)
 	out = append(out, tally(proofs, len(group))...)
-	if t.Snapshot.Host.Services != nil && group[0].in.Role == process.RoleServer {
+	if j.Snapshot.Host.Services != nil && group[0].in.Role == process.RoleServer {
 		out = append(out, "no service manager keeps "+format.Plural(len(group), "it", "any of them"))
 	}
-	out = append(out, t.agesOf(subjects)...)
-	out = append(out, t.spinning(subjects)...)
-	if from := t.origins(subjects); from != "" {
+	out = append(out, j.agesOf(subjects)...)
+	out = append(out, j.spinning(subjects)...)
+	if from := j.origins(subjects); from != "" {
 		out = append(out, from)
 	}
 	for _, d := range slices.Sorted(maps.Keys(doubts)) {
@@ -437,13 +437,13 @@ func (t *judgement) orphanEvidence(group []lost, subjects []*process.Instance) [
 
 // adoption says what became of the parent. It is a sentence without its subject, so that it can be
 // said of one and of many.
-func (t *judgement) adoption(in *process.Instance) string {
+func (j *judgement) adoption(in *process.Instance) string {
 	p := in.Root()
 	launcher := ""
-	if rec := t.Recognitions[in.RootNode]; rec.RoleOrNone() == process.RoleLauncher && len(in.Members) > 1 {
+	if rec := j.Recognitions[in.RootNode]; rec.RoleOrNone() == process.RoleLauncher && len(in.Members) > 1 {
 		launcher = "the launcher " + launcherName(rec) + " "
 	}
-	switch t.Forest.ParentStates[in.RootNode] {
+	switch j.Forest.ParentStates[in.RootNode] {
 	case process.ParentMissing:
 		return fmt.Sprintf("%snames a parent (pid %d) that no longer exists", launcher, p.PPID)
 	case process.ParentReused:
@@ -459,7 +459,7 @@ func launcherName(rec *process.Recognition) string {
 	return rec.Name
 }
 
-func (t *judgement) orphanRemedy(first lost, subjects []*process.Instance) Remedy {
+func (j *judgement) orphanRemedy(first lost, subjects []*process.Instance) Remedy {
 	in := first.in
 	r := Remedy{Summary: "end " + format.Plural(len(subjects), "it", "them") + ", then use a version of " + in.Name + " that ends when its stdin closes"}
 	if l := in.Launchers(); len(l) > 0 {
@@ -470,14 +470,14 @@ func (t *judgement) orphanRemedy(first lost, subjects []*process.Instance) Remed
 		r.Summary = "end the gateway; start it as a service, or from a client that ends it"
 	case in.Role == process.RoleClient:
 		r.Summary = "end it if it has no work left; start headless clients from something that waits for them"
-	case t.contained(in):
-		return t.containerRemedy(subjects)
+	case j.contained(in):
+		return j.containerRemedy(subjects)
 	}
 	if first.safe {
-		r.Commands = append(r.Commands, t.reapLine(subjects, false))
+		r.Commands = append(r.Commands, j.reapLine(subjects, false))
 	} else {
 		r.Steps = append(r.Steps, "make sure that nobody uses "+format.Plural(len(subjects), "it", "them")+" before you end "+format.Plural(len(subjects), "it", "them"))
-		r.Commands = append(r.Commands, t.reapLine(subjects, true))
+		r.Commands = append(r.Commands, j.reapLine(subjects, true))
 	}
 	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
 	return r

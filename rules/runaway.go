@@ -40,13 +40,13 @@ const (
 	memoryShare = 0.2
 )
 
-func findRunaways(t *judgement) []Finding {
+func findRunaways(j *judgement) []Finding {
 	var out []Finding
-	for _, parent := range t.Instances {
+	for _, parent := range j.Instances {
 		if parent.Role != process.RoleClient && parent.Role != process.RoleGateway {
 			continue
 		}
-		all := t.ownedServers(parent)
+		all := j.ownedServers(parent)
 		if parent.Role == process.RoleGateway {
 			// What a gateway has just started may be for requests: see spawn-per-request.
 			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < sessionIdle })
@@ -72,16 +72,16 @@ func findRunaways(t *judgement) []Finding {
 				}
 			}
 		}
-		if worst == "" || len(t.oldEnough([]*process.Instance{parent})) == 0 {
+		if worst == "" || len(j.oldEnough([]*process.Instance{parent})) == 0 {
 			continue
 		}
-		out = append(out, t.runaway(parent, copies, n[worst]))
+		out = append(out, j.runaway(parent, copies, n[worst]))
 	}
 	return out
 }
 
-func (t *judgement) runaway(parent *process.Instance, copies []*process.Instance, most int) Finding {
-	t.SortByStart(copies)
+func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance, most int) Finding {
+	j.SortByStart(copies)
 	latest := map[string]*process.Instance{}
 	for _, in := range copies {
 		latest[in.Identity] = in
@@ -95,16 +95,16 @@ func (t *judgement) runaway(parent *process.Instance, copies []*process.Instance
 		bytes += in.RSS()
 		if latest[in.Identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			t.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", t.rule.ID, most, parent.Name, parent.Main().PID))
+			j.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", j.rule.ID, most, parent.Name, parent.Main().PID))
 		}
 	}
-	c.onRequest = t.oldEnough(c.onRequest)
-	total := t.Snapshot.Host.MemoryTotalBytes
+	c.onRequest = j.oldEnough(c.onRequest)
+	total := j.Snapshot.Host.MemoryTotalBytes
 	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
 		c.severity = Error
 	}
 	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.Name, parent.Main().PID, format.Count(len(copies), "instance"), nameAll(copies), format.Bytes(bytes))
-	c.evidence = append(c.evidence, t.agesOf(copies)...)
+	c.evidence = append(c.evidence, j.agesOf(copies)...)
 	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
 	if total > 0 && bytes > 0 {
 		c.evidence = append(c.evidence, fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*float64(bytes)/float64(total)))
@@ -114,10 +114,10 @@ func (t *judgement) runaway(parent *process.Instance, copies []*process.Instance
 		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
 	}
 	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, t.reapLine(c.onRequest, true))
+		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
 	}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain runaway-parent")
-	return t.finding(c)
+	return j.finding(c)
 }
 
 func nameAll(ins []*process.Instance) string {

@@ -58,7 +58,7 @@ type mode struct {
 	why        string        // what this is read from
 }
 
-func (t *judgement) modeOf(gateway *process.Instance) mode {
+func (j *judgement) modeOf(gateway *process.Instance) mode {
 	c := gateway.Recognition.Command
 	switch gateway.Name {
 	case "supergateway":
@@ -95,21 +95,21 @@ func supergatewayMode(c command.Command, version string) mode {
 	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + process.ForHowLong(version)}
 }
 
-func findSpawned(t *judgement) []Finding {
+func findSpawned(j *judgement) []Finding {
 	var out []Finding
-	for _, gateway := range t.WithRole(process.RoleGateway) {
-		all := t.ownedServers(gateway)
+	for _, gateway := range j.WithRole(process.RoleGateway) {
+		all := j.ownedServers(gateway)
 		if len(all) == 0 {
 			continue
 		}
-		t.SortByStart(all)
+		j.SortByStart(all)
 		newest := all[len(all)-1]
 		copies := map[string][]*process.Instance{}
 		for _, in := range all {
 			copies[in.Identity] = append(copies[in.Identity], in)
 		}
 		for _, identity := range slices.Sorted(maps.Keys(copies)) {
-			if f, ok := t.spawned(gateway, identity, copies[identity], newest); ok {
+			if f, ok := j.spawned(gateway, identity, copies[identity], newest); ok {
 				out = append(out, f)
 			}
 		}
@@ -118,18 +118,18 @@ func findSpawned(t *judgement) []Finding {
 }
 
 // ownedServers returns the servers whose owner is that instance and that no rule has explained.
-func (t *judgement) ownedServers(owner *process.Instance) []*process.Instance {
+func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
 	var out []*process.Instance
 	for _, in := range owner.Owned {
-		if t.decisions[in] == nil && in.Service == nil {
+		if j.decisions[in] == nil && in.Service == nil {
 			out = append(out, in)
 		}
 	}
 	return out
 }
 
-func (t *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
-	m := t.modeOf(gateway)
+func (j *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
+	m := j.modeOf(gateway)
 	open, counted := gateway.Inbound()
 	// One that does not listen itself may be given its connections by another process (a cluster's
 	// worker), or takes no new ones and still answers the old.
@@ -154,7 +154,7 @@ func (t *judgement) spawned(gateway *process.Instance, identity string, copies [
 	if !m.perRequest {
 		excess = min(len(idle), len(copies)-open)
 	}
-	if excess < m.atLeast || !t.spread(idle, m) {
+	if excess < m.atLeast || !j.spread(idle, m) {
 		return Finding{}, false
 	}
 	proved := m.proved
@@ -170,7 +170,7 @@ func (t *judgement) spawned(gateway *process.Instance, identity string, copies [
 	case !counted:
 		proved = max(proved, sessionIdle)
 	}
-	idle = t.take(idle)
+	idle = j.take(idle)
 	if len(idle) == 0 {
 		return Finding{}, false
 	}
@@ -187,7 +187,7 @@ func (t *judgement) spawned(gateway *process.Instance, identity string, copies [
 	}
 	for _, in := range idle {
 		// What the gateway was not told to start may be something else that it has for a child.
-		if age, _ := in.Age(); proved > 0 && age >= proved && t.told(gateway, in) {
+		if age, _ := in.Age(); proved > 0 && age >= proved && j.told(gateway, in) {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
@@ -204,36 +204,36 @@ func (t *judgement) spawned(gateway *process.Instance, identity string, copies [
 	for _, in := range copies {
 		bytes += in.RSS()
 	}
-	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", t.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
-	c.evidence = append(t.agesOf(copies), fmt.Sprintf("%s still running: %s", format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
-	c.evidence = append(c.evidence, t.gatewayFacts(gateway, len(copies))...)
+	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", j.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
+	c.evidence = append(j.agesOf(copies), fmt.Sprintf("%s still running: %s", format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
+	c.evidence = append(c.evidence, j.gatewayFacts(gateway, len(copies))...)
 	switch {
 	case spared == 1 && identity == newest.Identity && !slices.Contains(idle, newest):
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", newest.Main().PID))
 	case spared > 0:
 		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are left out: they are new, or may be at work", spared))
 	}
-	c.remedy = t.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
-	return t.finding(c), true
+	c.remedy = j.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
+	return j.finding(c), true
 }
 
 // told tells that a gateway's command line names what an instance runs.
-func (t *judgement) told(gateway, in *process.Instance) bool {
+func (j *judgement) told(gateway, in *process.Instance) bool {
 	return slices.ContainsFunc(gateway.Recognition.Command.GatewayTargets(), func(target string) bool {
-		return command.SameProgram(command.ParseLine(target, t.Snapshot.Host.OS), in.Recognition.Command)
+		return command.SameProgram(command.ParseLine(target, j.Snapshot.Host.OS), in.Recognition.Command)
 	})
 }
 
 // spread tells that the instances came one after another, and not all at once for a burst of
 // requests that may still be at work.
-func (t *judgement) spread(ins []*process.Instance, m mode) bool {
+func (j *judgement) spread(ins []*process.Instance, m mode) bool {
 	if m.proved > 0 {
 		return true
 	}
 	return ins[len(ins)-1].Root().Started.Sub(ins[0].Root().Started) >= time.Minute
 }
 
-func (t *judgement) gatewayTitle(gateway *process.Instance) string {
+func (j *judgement) gatewayTitle(gateway *process.Instance) string {
 	name := gateway.Name
 	if v := gateway.Version(); v != "" {
 		name += " " + v
@@ -250,7 +250,7 @@ func (t *judgement) gatewayTitle(gateway *process.Instance) string {
 	return name + " (" + where + ")"
 }
 
-func (t *judgement) gatewayFacts(gateway *process.Instance, copies int) []string {
+func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string {
 	var out []string
 	c := gateway.Recognition.Command
 	if gateway.Name == "supergateway" && len(c.Args) > 0 && process.Major(gateway.Version()) < 4 {
@@ -277,7 +277,7 @@ func (t *judgement) gatewayFacts(gateway *process.Instance, copies int) []string
 	return out
 }
 
-func (t *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*process.Instance, named bool) Remedy {
+func (j *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*process.Instance, named bool) Remedy {
 	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
 	pm2 := gateway.Owner.Kind == process.OwnerService && strings.HasPrefix(gateway.Owner.Name, "pm2")
 	switch gateway.Name {
@@ -303,6 +303,6 @@ func (t *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*proce
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
 	}
-	r.Commands = append(r.Commands, t.reapLine(idle, named), "mcpdoctor explain spawn-per-request")
+	r.Commands = append(r.Commands, j.reapLine(idle, named), "mcpdoctor explain spawn-per-request")
 	return r
 }

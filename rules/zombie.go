@@ -28,34 +28,34 @@ var _ = register(Rule{
 // in a moment, two at once seldom are.
 const manyZombies = 2
 
-func findZombies(t *judgement) []Finding {
+func findZombies(j *judgement) []Finding {
 	below := map[*process.Instance][]int32{}
-	for i, p := range t.Forest.Processes {
-		if p.State != "Z" || t.Forest.Parent[i] == process.None {
+	for i, p := range j.Forest.Processes {
+		if p.State != "Z" || j.Forest.Parent[i] == process.None {
 			continue
 		}
-		if over := t.InstanceOf[t.Forest.Parent[i]]; over != nil && over.Role != process.RoleHelper {
+		if over := j.InstanceOf[j.Forest.Parent[i]]; over != nil && over.Role != process.RoleHelper {
 			below[over] = append(below[over], int32(i))
 		}
 	}
 	var out []Finding
-	for _, parent := range t.Instances {
+	for _, parent := range j.Instances {
 		dead := slices.DeleteFunc(below[parent], func(node int32) bool {
-			p := t.Process(node)
-			return t.OlderThan > 0 && (p.Started.IsZero() || t.Now.Sub(p.Started) < t.OlderThan)
+			p := j.Process(node)
+			return j.OlderThan > 0 && (p.Started.IsZero() || j.Now.Sub(p.Started) < j.OlderThan)
 		})
 		if len(dead) >= manyZombies {
-			out = append(out, t.zombies(parent, dead))
+			out = append(out, j.zombies(parent, dead))
 		}
 	}
 	return out
 }
 
-func (t *judgement) zombies(parent *process.Instance, dead []int32) Finding {
-	pid := t.Process(t.Forest.Parent[dead[0]]).PID
+func (j *judgement) zombies(parent *process.Instance, dead []int32) Finding {
+	pid := j.Process(j.Forest.Parent[dead[0]]).PID
 	var subjects []*process.Instance
 	for _, node := range dead {
-		subjects = append(subjects, &process.Instance{Table: t.Table, RootNode: node, MainNode: node, Members: []int32{node}})
+		subjects = append(subjects, &process.Instance{Table: j.Table, RootNode: node, MainNode: node, Members: []int32{node}})
 	}
 	c := claim{
 		severity: Warning, confidence: process.Certain, subjects: subjects, parent: parent,
@@ -68,11 +68,11 @@ func (t *judgement) zombies(parent *process.Instance, dead []int32) Finding {
 			Commands: []string{"mcpdoctor explain zombie"},
 		},
 	}
-	c.evidence = append(c.evidence, t.agesOf(subjects)...)
+	c.evidence = append(c.evidence, j.agesOf(subjects)...)
 	if pid == 1 {
 		c.evidence = append(c.evidence, "it is PID 1 and inherits what others leave behind, so not all of them need to have been MCP servers")
 		c.remedy.Summary = "give the container an init that waits for children; a kill does nothing to a zombie"
 		c.remedy.Steps = []string{"docker run --init, init: true in compose, or tini or dumb-init as the entry point"}
 	}
-	return t.finding(c)
+	return j.finding(c)
 }

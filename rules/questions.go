@@ -24,9 +24,9 @@ type Questions struct {
 
 // FindDoubts is to be asked after the closer look, and before the judgement.
 func OpenQuestions(r *process.Recognised) Questions {
-	t := newJudgement(r, Options{})
+	j := newJudgement(r, Options{})
 	var d Questions
-	for _, in := range t.Instances {
+	for _, in := range j.Instances {
 		if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleClient && !in.NonInteractive() {
 			continue
 		}
@@ -34,22 +34,22 @@ func OpenQuestions(r *process.Recognised) Questions {
 		if w == process.StdinOpen && in.Owner.Kind == process.OwnerNobody && in.Role == process.RoleServer {
 			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		l, lost := t.judgeOrphan(in)
+		l, lost := j.judgeOrphan(in)
 		if !lost {
 			continue
 		}
 		if w == process.StdinClosed && in.Owner.Kind != process.OwnerTerminal {
 			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		if t.unasked(in) || t.Snapshot.Host.Services == nil {
+		if j.unasked(in) || j.Snapshot.Host.Services == nil {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
-		if w == process.StdinClosed && (t.below(in) || !t.ripe(in)) && l.confidence != process.Possible {
+		if w == process.StdinClosed && (j.below(in) || !j.ripe(in)) && l.confidence != process.Possible {
 			d.Settling = append(d.Settling, in.Root().ID())
 		}
 	}
-	for _, in := range t.WithRole(process.RoleHelper) {
-		if in.Owner.Kind == process.OwnerNobody && (t.unasked(in) || t.Snapshot.Host.Services == nil) {
+	for _, in := range j.WithRole(process.RoleHelper) {
+		if in.Owner.Kind == process.OwnerNobody && (j.unasked(in) || j.Snapshot.Host.Services == nil) {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
 	}

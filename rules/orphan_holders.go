@@ -13,10 +13,10 @@ import (
 
 // followHolders takes in the servers whose stdin is held open by orphans only: a client that does
 // not close its descriptors on exec gives each server the writing ends of all earlier ones.
-func (t *judgement) followHolders(gone map[*process.Instance]lost) {
+func (j *judgement) followHolders(gone map[*process.Instance]lost) {
 	for grown := true; grown; {
 		grown = false
-		for _, in := range t.Instances {
+		for _, in := range j.Instances {
 			if _, ok := gone[in]; ok || in.Role != process.RoleServer || in.Service != nil || in.Owner.Kind != process.OwnerNobody {
 				continue
 			}
@@ -25,28 +25,28 @@ func (t *judgement) followHolders(gone map[*process.Instance]lost) {
 				continue // nobody looked for the holders, or not all could be seen
 			}
 			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
-				at := t.Forest.Node(pid)
-				if at == process.None || t.InstanceOf[at] == nil {
+				at := j.Forest.Node(pid)
+				if at == process.None || j.InstanceOf[at] == nil {
 					return true
 				}
-				_, ok := gone[t.InstanceOf[at]]
-				return !ok && t.InstanceOf[at] != in
+				_, ok := gone[j.InstanceOf[at]]
+				return !ok && j.InstanceOf[at] != in
 			})
 			if !onlyLost {
 				continue
 			}
-			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return t.InstanceOf[t.Forest.Node(pid)] == in })
+			others := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return j.InstanceOf[j.Forest.Node(pid)] == in })
 			if len(others) == 0 {
 				continue
 			}
-			l := lost{in: in, confidence: process.Certain, safe: true, proof: t.heldBy(others)}
+			l := lost{in: in, confidence: process.Certain, safe: true, proof: j.heldBy(others)}
 			for _, pid := range others {
 				// What is doubted of the holder is doubted of what it holds.
-				if holder := gone[t.InstanceOf[t.Forest.Node(pid)]]; !holder.safe {
+				if holder := gone[j.InstanceOf[j.Forest.Node(pid)]]; !holder.safe {
 					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and of that one "+holder.doubt
 				}
 			}
-			t.weigh(&l)
+			j.weigh(&l)
 			gone[in], grown = l, true
 		}
 	}
@@ -54,12 +54,12 @@ func (t *judgement) followHolders(gone map[*process.Instance]lost) {
 
 // spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
 // closed after one question looks the same as one that was lost.
-func (t *judgement) spareRead(gone map[*process.Instance]lost) {
+func (j *judgement) spareRead(gone map[*process.Instance]lost) {
 	for in, l := range gone {
 		if !l.safe {
 			continue
 		}
-		if reader := t.reader(in, gone); reader != "" {
+		if reader := j.reader(in, gone); reader != "" {
 			l.safe, l.confidence, l.doubt = false, process.Likely, reader+" still reads what it writes"
 			gone[in] = l
 		}
@@ -68,17 +68,17 @@ func (t *judgement) spareRead(gone map[*process.Instance]lost) {
 
 // reader says who reads what an instance writes, besides itself and other orphans; "" for nobody. Who
 // cannot be seen reads too.
-func (t *judgement) reader(in *process.Instance, gone map[*process.Instance]lost) string {
+func (j *judgement) reader(in *process.Instance, gone map[*process.Instance]lost) string {
 	out := in.Main().Stdout
 	if out == nil || out.Type != scan.StdinPipe && out.Type != scan.StdinSocket || out.Peer == scan.PeerClosed {
 		return ""
 	}
 	for _, pid := range out.Holders {
-		at := t.Forest.Node(pid)
-		if at == process.None || t.InstanceOf[at] == nil {
+		at := j.Forest.Node(pid)
+		if at == process.None || j.InstanceOf[at] == nil {
 			return fmt.Sprintf("pid %d", pid)
 		}
-		if _, lost := gone[t.InstanceOf[at]]; !lost && t.InstanceOf[at] != in && !t.forgot(t.InstanceOf[at], in) {
+		if _, lost := gone[j.InstanceOf[at]]; !lost && j.InstanceOf[at] != in && !j.forgot(j.InstanceOf[at], in) {
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
@@ -93,7 +93,7 @@ func (t *judgement) reader(in *process.Instance, gone map[*process.Instance]lost
 // they are done. But a client also runs commands, which may ask a server once with a stdin that is
 // closed: they are below the client, or were left in the background by a shell, which gives a pipe, and
 // not the pair of sockets that those clients have which forget their ends (Node, Bun).
-func (t *judgement) forgot(reader, in *process.Instance) bool {
+func (j *judgement) forgot(reader, in *process.Instance) bool {
 	stdin := in.Root().Stdin
 	socket := in.Owner.Kind == process.OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
 	switch {
@@ -102,20 +102,20 @@ func (t *judgement) forgot(reader, in *process.Instance) bool {
 	case reader.Role != process.RoleClient || !socket:
 		return false
 	}
-	return reader.Recognition.By != process.ByRelation || t.startedAgain(in, reader)
+	return reader.Recognition.By != process.ByRelation || j.startedAgain(in, reader)
 }
 
 // startedAgain tells that a client of which little is known has started the same server anew.
-func (t *judgement) startedAgain(in, client *process.Instance) bool {
-	return slices.ContainsFunc(t.Copies[in.Identity], func(other *process.Instance) bool {
+func (j *judgement) startedAgain(in, client *process.Instance) bool {
+	return slices.ContainsFunc(j.Copies[in.Identity], func(other *process.Instance) bool {
 		return other != in && other.OwnedBy == client && other.Root().Started.After(in.Root().Started)
 	})
 }
 
 // heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
 // one whose own stdin is dead and that stays all the same.
-func (t *judgement) heldBy(holders []int) string {
-	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return process.StdinOf(t.Process(t.Forest.Node(pid))) != process.StdinClosed }); len(dying) > 0 {
+func (j *judgement) heldBy(holders []int) string {
+	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return process.StdinOf(j.Process(j.Forest.Node(pid))) != process.StdinClosed }); len(dying) > 0 {
 		holders = dying
 	}
 	return "its stdin is held only by pid " + format.PIDs(holders, 3) + ", which " + format.Plural(len(holders), "is an orphan itself", "are orphans themselves")

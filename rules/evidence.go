@@ -13,7 +13,7 @@ import (
 // The sentences that several rules say about their subjects.
 
 // agesOf says how old the instances are, and how regularly they came.
-func (t *judgement) agesOf(ins []*process.Instance) []string {
+func (j *judgement) agesOf(ins []*process.Instance) []string {
 	var starts []time.Time
 	for _, in := range ins {
 		if _, ok := in.Age(); ok {
@@ -24,7 +24,7 @@ func (t *judgement) agesOf(ins []*process.Instance) []string {
 		return nil
 	}
 	slices.SortFunc(starts, time.Time.Compare)
-	oldest, newest := t.Now.Sub(starts[0]), t.Now.Sub(starts[len(starts)-1])
+	oldest, newest := j.Now.Sub(starts[0]), j.Now.Sub(starts[len(starts)-1])
 	if len(starts) == 1 {
 		return []string{"it is " + format.Age(oldest) + " old"}
 	}
@@ -60,11 +60,11 @@ func tally(facts map[string]int, of int) []string {
 const busy = 50.0
 
 // spinning says which instances use the processor though nobody asks anything of them.
-func (t *judgement) spinning(ins []*process.Instance) []string {
+func (j *judgement) spinning(ins []*process.Instance) []string {
 	hot, most := 0, 0.0
 	for _, in := range ins {
 		for _, m := range in.Members {
-			if pct, ok := t.cpu(m); ok && pct >= busy {
+			if pct, ok := j.cpu(m); ok && pct >= busy {
 				hot++
 				most = max(most, pct)
 				break
@@ -79,12 +79,12 @@ func (t *judgement) spinning(ins []*process.Instance) []string {
 
 // cpu returns a process's use of one core in per cent: what the source says, else the average
 // over its life.
-func (t *judgement) cpu(node int32) (float64, bool) {
-	p := t.Process(node)
+func (j *judgement) cpu(node int32) (float64, bool) {
+	p := j.Process(node)
 	if p.CPUPercent != nil {
 		return *p.CPUPercent, true
 	}
-	age := t.Now.Sub(p.Started)
+	age := j.Now.Sub(p.Started)
 	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // starting up is no spinning
 		return 0, false
 	}
@@ -92,11 +92,11 @@ func (t *judgement) cpu(node int32) (float64, bool) {
 }
 
 // origins names the clients that the environment remembers.
-func (t *judgement) origins(ins []*process.Instance) string {
+func (j *judgement) origins(ins []*process.Instance) string {
 	seen := map[string]bool{}
 	for _, in := range ins {
 		for _, m := range in.Members { // the topmost is asked, since what is below inherits
-			if o := origin(t.Process(m).Env); o != "" {
+			if o := origin(j.Process(m).Env); o != "" {
 				seen[o] = true
 				break
 			}
@@ -130,15 +130,15 @@ func origin(env map[string]string) string {
 
 // youngest returns the age of the youngest process that a reap would look at: of each instance all
 // but the helpers.
-func (t *judgement) youngest(ins []*process.Instance) time.Duration {
+func (j *judgement) youngest(ins []*process.Instance) time.Duration {
 	least := time.Duration(-1)
 	for _, in := range ins {
 		for _, m := range in.Members {
-			started := t.Process(m).Started
-			if t.Recognitions[m] == nil || started.IsZero() || t.Now.IsZero() {
+			started := j.Process(m).Started
+			if j.Recognitions[m] == nil || started.IsZero() || j.Now.IsZero() {
 				continue
 			}
-			if age := max(0, t.Now.Sub(started)); least < 0 || age < least {
+			if age := max(0, j.Now.Sub(started)); least < 0 || age < least {
 				least = age
 			}
 		}
@@ -151,8 +151,8 @@ func (t *judgement) youngest(ins []*process.Instance) time.Duration {
 
 // reapLine is the command that ends what a finding gave up of these instances. The age is a round one
 // that all of them have reached, an hour at most.
-func (t *judgement) reapLine(ins []*process.Instance, named bool) string {
-	age, youngest := reapAges[len(reapAges)-1].word, t.youngest(ins) // which they will have reached
+func (j *judgement) reapLine(ins []*process.Instance, named bool) string {
+	age, youngest := reapAges[len(reapAges)-1].word, j.youngest(ins) // which they will have reached
 	for _, step := range reapAges {
 		if youngest >= step.least {
 			age = step.word
@@ -161,9 +161,9 @@ func (t *judgement) reapLine(ins []*process.Instance, named bool) string {
 	}
 	line := "mcpdoctor reap --older-than " + age
 	if named {
-		line += " --rule " + t.rule.ID
+		line += " --rule " + j.rule.ID
 	}
-	if me := t.Snapshot.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *process.Instance) bool {
+	if me := j.Snapshot.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *process.Instance) bool {
 		uid := in.Root().UID
 		return uid != nil && *uid != 0
 	}) {

@@ -14,18 +14,18 @@ const pairing = 10 * time.Second
 
 // contained tells that an instance is the main process of a container, as seen from the host. Its
 // parent is the container's shim, whether it is in use or not; or an init that docker put between.
-func (t *judgement) contained(in *process.Instance) bool { return t.shim(in) != process.None }
+func (j *judgement) contained(in *process.Instance) bool { return j.shim(in) != process.None }
 
 // shim returns the process that keeps the container whose main process the instance is, or none.
-func (t *judgement) shim(in *process.Instance) int32 {
-	at := t.Forest.Parent[in.RootNode]
-	if at != process.None && containerInits[process.BaseName(t.Process(at))] {
-		at = t.Forest.Parent[at]
+func (j *judgement) shim(in *process.Instance) int32 {
+	at := j.Forest.Parent[in.RootNode]
+	if at != process.None && containerInits[process.BaseName(j.Process(at))] {
+		at = j.Forest.Parent[at]
 	}
 	if at == process.None {
 		return process.None
 	}
-	if name := process.BaseName(t.Process(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
+	if name := process.BaseName(j.Process(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
 		return at
 	}
 	return process.None
@@ -37,19 +37,19 @@ var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-in
 // findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
 // container belongs to the daemon and does not end with its client. No link between the two can
 // be seen in a process table but the moment of their start and the name of the image.
-func (t *judgement) findContainers(gone map[*process.Instance]lost) {
+func (j *judgement) findContainers(gone map[*process.Instance]lost) {
 	var clients []*process.Instance
-	for _, in := range t.Instances {
+	for _, in := range j.Instances {
 		if in.Recognition.Command.Kind == command.KindImage {
 			clients = append(clients, in)
 		}
 	}
 	taken := map[*process.Instance]bool{}
-	for _, in := range t.Instances {
-		if in.Role != process.RoleServer || in.Service != nil || !t.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
+	for _, in := range j.Instances {
+		if in.Role != process.RoleServer || in.Service != nil || !j.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
 			continue
 		}
-		if client := t.clientOf(in, clients, taken); client != nil {
+		if client := j.clientOf(in, clients, taken); client != nil {
 			taken[client] = true
 			in.Owner = process.Owner{Kind: client.Owner.Kind, PID: client.Root().PID, Name: launcherName(client.Recognition)}
 			if in.Owner.Kind == process.OwnerNobody {
@@ -64,7 +64,7 @@ func (t *judgement) findContainers(gone map[*process.Instance]lost) {
 }
 
 // containerRemedy tells how to end containers: by docker, which also removes them, and by their id.
-func (t *judgement) containerRemedy(subjects []*process.Instance) Remedy {
+func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	r := Remedy{
 		Summary: "stop the containers by their id, never by their image, which would stop the one in use as well",
 		Steps: []string{
@@ -74,7 +74,7 @@ func (t *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	}
 	var ids []string
 	for _, in := range subjects {
-		if id := t.containerID(in); id != "" {
+		if id := j.containerID(in); id != "" {
 			ids = append(ids, id)
 		}
 	}
@@ -90,9 +90,9 @@ func (t *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 
 // containerID is the container's id in the short form that docker prints: as its shim was told it
 // (containerd-shim -id ID), or as its control group is called; "" when neither tells.
-func (t *judgement) containerID(in *process.Instance) string {
+func (j *judgement) containerID(in *process.Instance) string {
 	const short = 12
-	args := t.Process(t.shim(in)).Args
+	args := j.Process(j.shim(in)).Args
 	for i, a := range args {
 		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
 			return args[i+1][:min(short, len(args[i+1]))]
@@ -110,7 +110,7 @@ func (t *judgement) containerID(in *process.Instance) string {
 
 func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }
 
-func (t *judgement) clientOf(in *process.Instance, clients []*process.Instance, taken map[*process.Instance]bool) *process.Instance {
+func (j *judgement) clientOf(in *process.Instance, clients []*process.Instance, taken map[*process.Instance]bool) *process.Instance {
 	var best *process.Instance
 	least := pairing
 	started := in.Root().Started
