@@ -18,7 +18,7 @@ const (
 	maxEnviron = 256 << 10
 )
 
-// parseEnviron keeps the chosen variables of the content of /proc/PID/environ; see [EnvNames]. It
+// parseEnviron keeps the chosen variables of the content of /proc/PID/environ; see [envNames]. It
 // is the environment that the process started with. A process can write over it, so that anything
 // may stand there.
 func parseEnviron(b []byte) map[string]string {

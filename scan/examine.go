@@ -72,15 +72,15 @@ func Holders(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	}
 }
 
-// Weigh fills in PSSBytes of the processes pids: the memory that would come back. The kernel walks the
+// ReadPSS fills in PSSBytes of the processes pids: the memory that would come back. The kernel walks the
 // page tables for it, with the lock of the process's memory held: 0.2 ms for a small server, 20 ms
 // for one of 10 GiB. What it refuses, or does not give before the deadline, is named in Unreadable.
 // Only Linux tells; elsewhere PSSBytes stays nil.
-func Weigh(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
+func ReadPSS(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
 	if rows := s.examinable(pids); len(rows) > 0 {
-		weigh(ctx, s, rows, o)
+		readPSS(ctx, s, rows, o)
 	}
 }
 
@@ -112,14 +112,14 @@ func (p *Process) setUnreadable(field string, refused bool) {
 	}
 }
 
-// EnvNames are the environment variables that a snapshot may hold: those that name the program that
+// envNames are the environment variables that a snapshot may hold: those that name the program that
 // started a process or the manager that keeps it. None of them carries a secret, and no other is
 // ever read into a snapshot. They are inherited: each says where a process comes from, none proves
 // by itself who keeps it now.
 //
 // "name" is pm2's name for its app and is too common a word to mean anything else: it is only taken
 // next to "pm_id".
-var EnvNames = []string{
+var envNames = []string{
 	// Clients.
 	"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", // Claude Code
 	"CODEX_MANAGED_BY_BUN", "CODEX_MANAGED_BY_NPM", "CODEX_SANDBOX", // Codex
@@ -151,10 +151,10 @@ var EnvNames = []string{
 // maxEnvValue is the longest value that is kept; no honest one comes near it but a path.
 const maxEnvValue = 1 << 10
 
-// chosenEnv is EnvNames for looking up.
+// chosenEnv is envNames for looking up.
 var chosenEnv = func() map[string]bool {
-	chosen := make(map[string]bool, len(EnvNames))
-	for _, name := range EnvNames {
+	chosen := make(map[string]bool, len(envNames))
+	for _, name := range envNames {
 		chosen[name] = true
 	}
 	return chosen

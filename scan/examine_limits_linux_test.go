@@ -234,7 +234,7 @@ func TestManyProcessesThatEnd(t *testing.T) {
 	}()
 	for range 5 {
 		Examine(t.Context(), s, pids, ExamineOptions{Deadline: time.Minute})
-		Weigh(t.Context(), s, pids, ExamineOptions{Deadline: time.Minute})
+		ReadPSS(t.Context(), s, pids, ExamineOptions{Deadline: time.Minute})
 		Holders(t.Context(), s, pids, patient)
 	}
 	<-done

@@ -301,7 +301,7 @@ func TestPIDThatChangedHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	Examine(t.Context(), s, []int{server.pid}, ExamineOptions{Deadline: time.Minute})
-	Weigh(t.Context(), s, []int{server.pid}, ExamineOptions{Deadline: time.Minute})
+	ReadPSS(t.Context(), s, []int{server.pid}, ExamineOptions{Deadline: time.Minute})
 	if after, err := json.Marshal(p); err != nil || string(after) != string(before) {
 		t.Errorf("facts of another process were attached: %s, %v", after, err)
 	}
@@ -336,7 +336,7 @@ func TestExamineAll(t *testing.T) {
 	s := takeTable(t)
 	s.Host.MemoryTotalBytes = 0 // so that the swap is asked for on a machine without any
 	Examine(context.Background(), s, []int{c.pid}, ExamineOptions{Deadline: time.Minute})
-	Weigh(context.Background(), s, []int{c.pid}, ExamineOptions{Deadline: time.Minute})
+	ReadPSS(context.Background(), s, []int{c.pid}, ExamineOptions{Deadline: time.Minute})
 	p := s.find(c.pid)
 	exe, err := os.Executable()
 	if err != nil {
@@ -352,7 +352,7 @@ func TestExamineAll(t *testing.T) {
 		t.Errorf("env %v", p.Env)
 	}
 	for name := range p.Env {
-		if !slices.Contains(EnvNames, name) || name == "name" {
+		if !slices.Contains(envNames, name) || name == "name" {
 			t.Errorf("env holds %q", name)
 		}
 	}

@@ -53,8 +53,8 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	examineListening(ctx, s, rows)
 }
 
-// weigh does nothing: gopsutil has no proportional memory here.
-func weigh(context.Context, *Snapshot, []*Process, ExamineOptions) {}
+// readPSS does nothing: gopsutil has no proportional memory here.
+func readPSS(context.Context, *Snapshot, []*Process, ExamineOptions) {}
 
 // startTime asks anew when a process began: a gopsutil process remembers its first answer.
 func startTime(ctx context.Context, pid int) (int64, error) {

@@ -8,11 +8,11 @@ import (
 	"mcpdoctor/scan/procfs"
 )
 
-// weigh reads the proportional memory of rows.
-func weigh(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
+// readPSS reads the proportional memory of rows.
+func readPSS(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	root, err := openRoot(o)
 	if err != nil {
-		s.problem("cannot weigh any process: %v", err)
+		s.problem("cannot read the PSS of any process: %v", err)
 		return
 	}
 	defer unix.Close(root)

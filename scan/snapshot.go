@@ -144,7 +144,7 @@ type Process struct {
 	// when there are none, or when it is not known of all.
 	InboundSilenceSeconds *int64 `json:"inbound_silence_seconds,omitempty"`
 
-	// Env holds only the chosen variables that tell where a process came from. See EnvNames.
+	// Env holds only the chosen variables that tell where a process came from. See envNames.
 	Env map[string]string `json:"env,omitempty"`
 
 	// Unreadable names the fields, as they are called in JSON, that the system refused to show.

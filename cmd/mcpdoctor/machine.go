@@ -66,5 +66,5 @@ func (localMachine) Holders(ctx context.Context, s *scan.Snapshot, pids []int) {
 }
 
 func (localMachine) PSS(ctx context.Context, s *scan.Snapshot, pids []int) {
-	scan.Weigh(ctx, s, pids, scan.ExamineOptions{})
+	scan.ReadPSS(ctx, s, pids, scan.ExamineOptions{})
 }

@@ -78,7 +78,7 @@ func (m *machine) Holders(_ context.Context, s *scan.Snapshot, pids []int) {
 	m.holders(s, pids)
 }
 
-// PSS is [scan.Weigh]: half of a process's memory is shared.
+// PSS is [scan.ReadPSS]: half of a process's memory is shared.
 func (m *machine) PSS(_ context.Context, s *scan.Snapshot, pids []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

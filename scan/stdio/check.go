@@ -159,7 +159,7 @@ func (c *checker) atRest(ctx context.Context, s *scan.Snapshot, tree []*scan.Pro
 	for _, p := range tree {
 		pids = append(pids, p.PID)
 	}
-	scan.Weigh(ctx, s, pids, scan.ExamineOptions{})
+	scan.ReadPSS(ctx, s, pids, scan.ExamineOptions{})
 	c.out.OS, c.out.Rest = s.Host.OS, values(tree)
 	for _, p := range tree {
 		if builtByGo(p.PID) {
