@@ -17,21 +17,17 @@ test: ## run all tests, the lab too where node and npm are
 
 lint: ## gofmt and vet, on every system
 	@test -z "$$(gofmt -l cmd report rules scan testdata)" || { gofmt -l cmd report rules scan testdata; exit 1; }
-	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... || exit 1; done
+	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... ./testdata/tables || exit 1; done
 
 bench: ## speed and memory, each against another command in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./scan/... ./rules/... ./report
 	$(GO) test -run '^$$' -bench Command -benchtime 1x ./cmd/mcpdoctor
 
-golden: ## write the golden output anew; read the difference before you commit it
-	$(GO) test ./report ./cmd/mcpdoctor -run Golden -update
+golden: ## write the golden output, the rule table of the README and the drawing of the rooms anew; read the difference before you commit it
+	$(GO) test ./report ./cmd/mcpdoctor -run 'Golden|Rooms' -update
 
 fuzz: ## every fuzz target for 20 seconds
-<<<<<<< HEAD
 	@for pkg in $$($(GO) list ./...); do \
-=======
-	@for pkg in ./scan ./scan/procfs ./scan/pasted ./scan/config ./scan/probe ./rules ./report; do \
->>>>>>> scan-split
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 20s $$pkg || exit 1; done; done
 
 mutate: ## take each safety check of a reap out, and demand that its test fails (a minute or two)

@@ -14,30 +14,29 @@ var _ = register(Rule{
 	Order:    40,
 	Title:    "the same server runs once per open session",
 	Severity: Info,
-	Reap:     "on request: the sessions that an application keeps without a terminal, never the newest",
-	Why: "Every session or window of a client starts a full set of servers. Each is in use, or could be; together they may cost more than the work they do. " +
+	Reap:     "on request: sessions that an application keeps without a terminal, never the newest",
+	Why: "Every session or window of a client starts a full set of servers. Each is in use, or could be, but together they may cost more than they are worth. " +
 		"An application that keeps the sessions of closed tabs makes it worse.",
 	Evidence: []string{
-		"the same server below four or more living sessions of one client program",
+		"the same server below four or more running sessions of one client program",
 		"what the copies cost beyond the first",
 	},
 	Wrong: []string{
-		"all sessions are really in use: then it is a cost, not a leak",
+		"all sessions are in use: then it is a cost, not a leak",
 	},
 	Remedy: []string{
-		"close sessions that are not needed; quitting the application closes all",
-		"run the server once over Streamable HTTP and let every session connect to it by URL",
-		"end a session as a whole, by its client's process, never its servers one by one: the client would start them again",
+		"close the sessions you do not need; quitting the application closes all",
+		"run the server once over Streamable HTTP, and configure its URL for every session",
+		"terminate a session as a whole, by its client's process: a client starts single servers again",
 	},
 	check: findDuplicates,
 })
 
 const (
-	// manySessions is where the number of sessions is worth a word. Two or three are regular work.
+	// manySessions is the number of sessions worth reporting. Two or three are regular work.
 	manySessions = 4
 
-	// costly is what redundant copies may hold before they are a warning: a Node server takes about
-	// 70 MB, so this is some fifteen of them.
+	// costly is the memory of redundant copies from which they are a warning: about fifteen Node servers.
 	costly = 1 << 30
 )
 
@@ -114,8 +113,8 @@ func (j *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.Name, app.Main().PID))
 	}
 	c.remedy = Remedy{
-		Summary: "close the sessions that nobody needs, or run these servers once over Streamable HTTP for all sessions",
-		Steps:   []string{"end a session as a whole, not its servers one by one: its client would start them again"},
+		Summary: "close the sessions you do not need, or run these servers once over Streamable HTTP for all sessions",
+		Steps:   []string{"terminate a session as a whole, not its servers one by one: its client would start them again"},
 	}
 	if len(c.onRequest) > 0 {
 		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
@@ -124,8 +123,8 @@ func (j *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 	return j.finding(c), true
 }
 
-// applicationOf returns the client that keeps a session as its own child: a desktop application
-// over the command-line client that it drives; nil when the session stands by itself.
+// applicationOf returns the desktop application that runs a command-line session as its child; nil when
+// there is none.
 func (j *judgement) applicationOf(session *process.Instance) *process.Instance {
 	if session.OwnedBy != nil && session.OwnedBy.Role == process.RoleClient {
 		return session.OwnedBy
@@ -133,7 +132,7 @@ func (j *judgement) applicationOf(session *process.Instance) *process.Instance {
 	return nil
 }
 
-// insideApplication tells that a session has no terminal of its own, where somebody might sit.
+// insideApplication reports whether a session belongs to an application and has no terminal of its own.
 func (j *judgement) insideApplication(session *process.Instance) bool {
 	if j.applicationOf(session) == nil {
 		return false

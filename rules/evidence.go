@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// The sentences that several rules say about their subjects.
+// Sentences that several rules use as evidence.
 
-// agesOf says how old the instances are, and how regularly they came.
+// agesOf returns how old the instances are, and how regularly they were started.
 func (j *judgement) agesOf(ins []*process.Instance) []string {
 	var starts []time.Time
 	for _, in := range ins {
@@ -35,8 +35,8 @@ func (j *judgement) agesOf(ins []*process.Instance) []string {
 	return []string{line}
 }
 
-// tally turns counted facts into sentences, the most frequent first, and says of how many each is
-// true. Of many it keeps a few: the servers of a hundred gateways would each name their own.
+// tally turns counted facts into sentences, the most frequent first, each with the number of subjects that
+// it is true of. Only the first few are kept: the servers of a hundred gateways would each name their own.
 func tally(facts map[string]int, of int) []string {
 	const most = 4
 	keys := slices.Sorted(maps.Keys(facts))
@@ -45,7 +45,7 @@ func tally(facts map[string]int, of int) []string {
 	for i, fact := range keys {
 		switch {
 		case i == most && len(keys) > most:
-			return append(out, fmt.Sprintf("... and %d more of the kind", len(keys)-most))
+			return append(out, fmt.Sprintf("... and %d more like these", len(keys)-most))
 		case facts[fact] == of:
 			out = append(out, fact)
 		default:
@@ -55,11 +55,11 @@ func tally(facts map[string]int, of int) []string {
 	return out
 }
 
-// busy is the share of one core from which an orphan is said to spin: servers that poll a closed
-// stdin use 50 to 100 %, idle ones less than one.
+// busy is the share of one core, in percent, from which an orphan spins: servers that poll a closed stdin
+// use 50 to 100 %, idle ones less than one.
 const busy = 50.0
 
-// spinning says which instances use the processor though nobody asks anything of them.
+// spinning returns how many instances use the processor without a client.
 func (j *judgement) spinning(ins []*process.Instance) []string {
 	hot, most := 0, 0.0
 	for _, in := range ins {
@@ -77,21 +77,20 @@ func (j *judgement) spinning(ins []*process.Instance) []string {
 	return []string{fmt.Sprintf("%s up to %.0f %% of a core without a client", format.Plural(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)}
 }
 
-// cpu returns a process's use of one core in per cent: what the source says, else the average
-// over its life.
+// cpu returns a process's use of one core in percent: as the source has it, else the average over its life.
 func (j *judgement) cpu(node int32) (float64, bool) {
 	p := j.Process(node)
 	if p.CPUPercent != nil {
 		return *p.CPUPercent, true
 	}
 	age := j.Now.Sub(p.Started)
-	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // starting up is no spinning
+	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // it may be starting up
 		return 0, false
 	}
 	return *p.CPUSeconds / age.Seconds() * 100, true
 }
 
-// origins names the clients that the environment remembers.
+// origins names the clients that started the instances, as their environment has it.
 func (j *judgement) origins(ins []*process.Instance) string {
 	seen := map[string]bool{}
 	for _, in := range ins {
@@ -105,11 +104,11 @@ func (j *judgement) origins(ins []*process.Instance) string {
 	if len(seen) == 0 {
 		return ""
 	}
-	return "its environment says that " + format.List(slices.Sorted(maps.Keys(seen)), 3) + " started it"
+	return "started by " + format.List(slices.Sorted(maps.Keys(seen)), 3) + ", according to its environment"
 }
 
-// origin names the client whose variables a process has inherited. The innermost comes first: an
-// agent in an editor's terminal has the editor's variables as well.
+// origin names the client whose variables a process inherited, the innermost first: an agent in an editor's
+// terminal has the editor's variables too.
 func origin(env map[string]string) string {
 	switch {
 	case env["CLAUDECODE"] != "" || env["CLAUDE_CODE_ENTRYPOINT"] != "":
@@ -128,8 +127,8 @@ func origin(env map[string]string) string {
 	return ""
 }
 
-// youngest returns the age of the youngest process that a reap would look at: of each instance all
-// but the helpers.
+// youngest returns the age of the youngest process that a reap would check: of each instance all but the
+// helpers.
 func (j *judgement) youngest(ins []*process.Instance) time.Duration {
 	least := time.Duration(-1)
 	for _, in := range ins {
@@ -144,15 +143,15 @@ func (j *judgement) youngest(ins []*process.Instance) time.Duration {
 		}
 	}
 	if least < 0 {
-		return reapAges[0].least // no age is known, so that the usual limit is as good as any
+		return reapAges[0].least // no age is known: the usual limit
 	}
 	return least
 }
 
-// reapLine is the command that ends what a finding gave up of these instances. The age is a round one
-// that all of them have reached, an hour at most.
+// reapLine is the command that terminates these instances. Its age is a round one that all of them have
+// reached, an hour at most.
 func (j *judgement) reapLine(ins []*process.Instance, named bool) string {
-	age, youngest := reapAges[len(reapAges)-1].word, j.youngest(ins) // which they will have reached
+	age, youngest := reapAges[len(reapAges)-1].word, j.youngest(ins) // all will have reached the last
 	for _, step := range reapAges {
 		if youngest >= step.least {
 			age = step.word

@@ -12,36 +12,36 @@ import (
 var _ = register(Rule{
 	ID:       "stale-generation",
 	Order:    30,
-	Title:    "a living client started its servers again and kept the old ones",
+	Title:    "a running client started its servers again and kept the old ones",
 	Severity: Warning,
-	Reap:     "on request: the client may still hold on to an older generation",
-	Why: "Clients start their servers again on every resume, reload, new conversation or reconnection. Some never end the former set: " +
-		"the servers then stand in complete generations under one living parent, with open stdin, and nothing is adopted.",
+	Reap:     "on request: the client may still use an older generation",
+	Why: "Clients start their servers again on every resume, reload, new conversation or reconnection. Some never terminate the former set: " +
+		"complete generations of servers run below one parent, each with an open stdin, and none is adopted.",
 	Evidence: []string{
 		"two or more different servers, each running several times directly below one client",
-		"their starts fall into generations: a set is born within seconds",
-		"older generations than the newest",
+		"their start times form generations: a set starts within seconds",
+		"generations older than the newest",
 	},
 	Wrong: []string{
-		"a client that keeps one set per conversation, of which several are open: the table cannot say which",
-		"sets born within 20 seconds of the newest may belong to parallel agents: they are counted, but not given up",
-		"a server that was only started in an older generation and is shared by the later ones",
+		"a client that keeps one set per open conversation: the process table does not show which are open",
+		"sets started within 20 seconds of the newest may belong to parallel agents: they are counted, but kept",
+		"a server that was started in an older generation only, and is shared by the later ones",
 	},
 	Remedy: []string{
-		"quit and reopen the client: ending it ends the whole tree; then update it",
+		"quit and reopen the client, which terminates the whole tree; then update it",
 		"client: keep one connection per configured server and close it before opening another",
-		"disable servers that are not needed in every conversation, or run one of them over Streamable HTTP for all",
+		"disable servers that you do not need in every conversation, or run them once over Streamable HTTP",
 	},
 	check: findGenerations,
 })
 
 const (
-	// generationGap parts two generations: within one, servers start at most this far apart. Sets
-	// are born within a second; npx and uv may take several to fetch a package.
+	// generationGap separates two generations: within one, servers start at most this far apart. A set
+	// starts within a second; npx and uv may take several to fetch a package.
 	generationGap = 5 * time.Second
 
-	// parallelAgents is how close to the newest generation others are likely to be in use as well:
-	// a client that works with several agents starts their sets within seconds of each other.
+	// parallelAgents is how close to the newest generation others are likely to be in use as well: a client
+	// starts the sets of its parallel agents within seconds of each other.
 	parallelAgents = 20 * time.Second
 )
 
@@ -78,15 +78,15 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 		}
 	}
 	if len(kinds(stale)) < 2 && sets < 3 {
-		// Twice at the same moment is how some clients start everything (Claude Desktop has two
-		// managers), and one server alone is no generation: runaway-parent counts copies.
+		// Some clients start everything twice (Claude Desktop has two managers), and one server alone is
+		// no generation: runaway-parent counts copies.
 		return Finding{}, false
 	}
 	subjects := slices.Clone(stale)
 	if sets > 1 {
 		subjects = append(append(subjects, parallel...), newest...)
 	}
-	subjects, stale = j.take(subjects), j.oldEnough(stale)
+	subjects, stale = j.claim(subjects), j.oldEnough(stale)
 	if len(subjects) == 0 {
 		return Finding{}, false
 	}
@@ -106,16 +106,16 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 		c.evidence = append(c.evidence, j.generationLine(i, gen, gen[0] == newest[0]))
 	}
 	if sets > 1 {
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d were born within %s: parallel agents may use them, so they are counted but not given up", sets, format.Age(parallelAgents)))
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d started within %s and may belong to parallel agents: they are kept", sets, format.Age(parallelAgents)))
 	} else {
-		c.evidence = append(c.evidence, "the newest generation is taken for the one in use")
+		c.evidence = append(c.evidence, "the newest generation is assumed to be in use")
 	}
 	for _, name := range missingFrom(newest, repeated) {
-		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older copy may be in use")
+		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older one may be in use")
 	}
 	c.remedy = Remedy{
-		Summary: fmt.Sprintf("quit and reopen %s: ending it ends all of them; then update it", client.Name),
-		Steps:   []string{"disable the servers that are not needed in every conversation, or run one of them over Streamable HTTP for all"},
+		Summary: fmt.Sprintf("quit and reopen %s, which terminates all of them; then update it", client.Name),
+		Steps:   []string{"disable servers that you do not need in every conversation, or run them once over Streamable HTTP"},
 		Commands: []string{
 			j.reapLine(stale, true), "mcpdoctor explain stale-generation",
 		},
@@ -141,7 +141,7 @@ func (j *judgement) generationLine(i int, gen []*process.Instance, newest bool) 
 	return line
 }
 
-// repeatedOnly keeps the instances of servers that run more than once.
+// repeatedOnly returns the instances of servers that run more than once.
 func repeatedOnly(ins []*process.Instance) []*process.Instance {
 	n := kinds(ins)
 	return slices.DeleteFunc(slices.Clone(ins), func(in *process.Instance) bool { return n[in.Identity] < 2 })
@@ -156,8 +156,8 @@ func kinds(ins []*process.Instance) map[string]int {
 	return n
 }
 
-// split cuts a row of instances, ordered by start, into generations: at each pause, and where a
-// server comes a second time.
+// split cuts instances, ordered by start, into generations: at each pause, and where a server comes a
+// second time.
 func (j *judgement) split(ins []*process.Instance) [][]*process.Instance {
 	var gens [][]*process.Instance
 	seen := map[string]bool{}

@@ -16,38 +16,38 @@ import (
 var _ = register(Rule{
 	ID:       "memory-growth",
 	Order:    80,
-	Title:    "one server's memory keeps rising, or is beyond any working set",
+	Title:    "a server's memory keeps growing, or is far beyond its working set",
 	Severity: Warning,
 	Reap:     "on request",
-	Why: "An HTTP server that keeps a session for each initialize, or a server with a leak of its own, grows until the machine is out of memory. " +
-		"Each session costs 7 to 190 KB of heap, so that it takes days, or one client that connects in a loop.",
+	Why: "An HTTP server that keeps a session for each initialize, or a server with a memory leak of its own, grows until the machine is out of memory. " +
+		"A session costs 7 to 190 KB of heap, so it takes days, or one client that connects in a loop.",
 	Evidence: []string{
-		"two looks (--baseline): at least 64 MB and a quarter more, with the rate and the time until memory is full",
-		"one look: 2 GB or more, and eight times what the same program needs elsewhere in the table; or a quarter of the machine's memory",
+		"two looks (--baseline): growth by at least 64 MB and a quarter, with its rate and the time until memory is full",
+		"one look: at least 2 GB, and eight times the size of the same program elsewhere in the table; or a quarter of the machine's memory",
 	},
 	Wrong: []string{
-		"the plateau after a warm start: a process younger than five minutes at the first look is not compared",
-		"a server that works on something large right now: look again later",
-		"RSS falls by itself when the system swaps, and differs by tens of MB between two looks at a healthy server",
+		"warming up: a process younger than five minutes at the first look is not compared",
+		"a server that is working on something large: look again later",
+		"RSS falls when the system swaps, and varies by tens of MB in a healthy server",
 	},
 	Remedy: []string{
 		"take two looks an hour apart: mcpdoctor snapshot --out before.json, later mcpdoctor scan --baseline before.json",
-		"server: end sessions that were not used for a while, limit their number, answer 404 to an unknown session so that clients begin a new one",
-		"server: serve without sessions (stateless) where nothing has to be kept",
-		"update the server; until then restart it regularly, by its service manager",
+		"server: expire idle sessions, limit their number, and answer 404 to an unknown session so that clients start a new one",
+		"server: serve without sessions (stateless) where no state is needed",
+		"update the server; until then, let its supervisor restart it regularly",
 	},
 	check: findGrowth,
 })
 
 const (
-	growthLeast   = 64 << 20        // less is noise: 200 requests move a healthy Node server by 29 MB
-	growthPart    = 0.25            // of the first look
-	growthBetween = time.Minute     // two looks closer than this tell nothing about a rate
-	warmUp        = 5 * time.Minute // until a server has loaded what it needs
+	growthLeast   = 64 << 20        // less is noise: 200 requests grow a healthy Node server by 29 MB
+	growthPart    = 0.25            // of its size at the first look
+	growthBetween = time.Minute     // two looks closer than this show no rate
+	warmUp        = 5 * time.Minute // how long a server loads what it needs
 
 	hugeLeast = 2 << 30 // language servers and browsers stay below
-	hugeTimes = 8       // as often as the usual size of the same program
-	hugeShare = 0.25    // of the machine's memory, by itself
+	hugeTimes = 8       // times the usual size of the same program
+	hugeShare = 0.25    // of the machine's memory
 )
 
 func findGrowth(j *judgement) []Finding {
@@ -82,14 +82,14 @@ func findGrowth(j *judgement) []Finding {
 	return out
 }
 
-// incomparable says why a baseline tells nothing; "" when it does, or none was given.
+// incomparable returns why the baseline shows no growth; "" when it can, or when there is none.
 func (j *judgement) incomparable() string {
 	if j.Baseline == nil {
 		return ""
 	}
 	between := j.Now.Sub(j.Baseline.Taken)
 	if between < growthBetween {
-		return fmt.Sprintf("the baseline was taken %s before: growth is told from %s on", format.Age(max(0, between)), format.Age(growthBetween))
+		return fmt.Sprintf("the baseline is only %s older: growth needs at least %s", format.Age(max(0, between)), format.Age(growthBetween))
 	}
 	before := map[scan.ID]bool{}
 	for i := range j.Baseline.Processes {
@@ -100,10 +100,10 @@ func (j *judgement) incomparable() string {
 			return ""
 		}
 	}
-	return "no server of the baseline is still running, so that no growth can be told: it is of another machine, or without exact starts (text of ps)"
+	return "no server of the baseline is still running: it is of another machine, or has no exact start times (text of ps)"
 }
 
-// grown compares an instance with itself at the first look.
+// grown compares an instance with itself in the baseline.
 func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
 	if between < growthBetween {
 		return nil
@@ -113,7 +113,7 @@ func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process
 		p := j.Process(m)
 		old, ok := before[p.ID()]
 		if !ok || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
-			continue // begun since: a new helper is no growth
+			continue // started since: a new helper is no growth
 		}
 		if old.Started.IsZero() || j.Baseline.Taken.Sub(old.Started) < warmUp {
 			continue
@@ -127,12 +127,12 @@ func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process
 	perHour := float64(more) / between.Hours()
 	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", format.Bytes(was), format.Bytes(is), format.Age(between), format.Bytes(int64(perHour)))}
 	if left := j.Snapshot.Host.MemoryAvailableBytes; left > 0 {
-		out = append(out, fmt.Sprintf("at this rate it takes the %s that are still free in %s", format.Bytes(left), format.Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
+		out = append(out, fmt.Sprintf("at this rate the %s that are free last %s", format.Bytes(left), format.Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
 	}
 	return out
 }
 
-// huge compares an instance with its like, whose sizes ascend, and with the machine.
+// huge compares an instance with others of its program, whose sizes ascend, and with the machine.
 func (j *judgement) huge(in *process.Instance, like []int64) []string {
 	size := in.Size()
 	if size < hugeLeast {
@@ -140,7 +140,7 @@ func (j *judgement) huge(in *process.Instance, like []int64) []string {
 	}
 	var out []string
 	if usual := like[(len(like)-1)/2]; usual > 0 && size/usual >= hugeTimes {
-		out = append(out, fmt.Sprintf("it holds %s, against %s for the same program elsewhere in the table", format.Bytes(size), format.Bytes(usual)))
+		out = append(out, fmt.Sprintf("it holds %s; the same program elsewhere holds %s", format.Bytes(size), format.Bytes(usual)))
 	}
 	if total := j.Snapshot.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
 		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", format.Bytes(size), 100*float64(size)/float64(total)))
@@ -153,12 +153,12 @@ func (j *judgement) huge(in *process.Instance, like []int64) []string {
 
 func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
 	p := in.Main()
-	// A server that another rule gave up already is not offered a second time.
+	// A server that another rule has claimed is not offered a second time.
 	c := claim{severity: Warning, confidence: process.Likely, key: fmt.Sprint(p.ID()), subjects: []*process.Instance{in}, evidence: evidence}
 	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.Name, p.PID, format.Bytes(in.Size()))
 	c.remedy = Remedy{
-		Summary: "restart it now, update it, and look again in an hour",
-		Steps:   []string{"a server of HTTP sessions: end idle sessions, limit their number, answer 404 to an unknown one; or serve stateless"},
+		Summary: "restart it, update it, and look again in an hour",
+		Steps:   []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
 		Commands: []string{
 			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
 		},

@@ -14,20 +14,20 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Options are what a judgement may be told besides the table.
+// Options say how a table is judged.
 type Options struct {
 	// Baseline is an earlier look at the same host; nil for none. It makes growth visible.
 	Baseline *scan.Snapshot
 
-	// Only are the IDs of the rules whose findings are wanted; all when empty. Every rule is
-	// judged all the same, since what one explains another leaves alone.
+	// Only are the IDs of the rules whose findings are returned; all when empty. Every rule runs all the
+	// same, since an instance that one rule has claimed is left alone by the others.
 	Only []string
 
-	// OlderThan leaves out subjects that are younger, or whose age is not known.
+	// OlderThan leaves out subjects that are younger, or whose age is unknown.
 	OlderThan time.Duration
 
-	// Settled are processes whose stdin was found dead by an earlier look already, several seconds
-	// ago: they are not just shutting down. See [OpenQuestions].
+	// Settled are processes whose stdin was already closed at an earlier look, several seconds ago, so
+	// that they are not just shutting down. See [Questions.Settling].
 	Settled map[scan.ID]bool
 }
 
@@ -95,17 +95,17 @@ func WorseFirst(a, b Finding) int {
 	)
 }
 
-// claim is what a rule has to say; [table.finding] makes a Finding of it.
+// claim is what a rule found; [judgement.finding] makes a Finding of it.
 type claim struct {
 	severity   Severity
 	confidence process.Confidence
 	title      string
 	evidence   []string
-	key        string // what tells this leak from others of the rule, for ever
+	key        string // distinguishes this leak from others of the rule, in every run
 
-	subjects []*process.Instance // what the finding is about, in the sense of the rule
-	mainOnly bool                // of them only the main process, as for a parent that runs away
-	others   []*process.Instance // shown with it, without being subjects
+	subjects []*process.Instance // what the finding is about
+	mainOnly bool                // only their main processes are subjects, as for a runaway parent
+	others   []*process.Instance // shown, but no subjects
 	parent   *process.Instance   // the culprit; nil for none
 
 	safe      []*process.Instance
@@ -113,7 +113,7 @@ type claim struct {
 	remedy    Remedy
 }
 
-// finding turns a claim into a Finding, and gives its subjects their verdict.
+// finding turns a claim into a Finding and sets the verdict of its subjects.
 func (j *judgement) finding(c claim) Finding {
 	f := Finding{
 		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
@@ -163,7 +163,7 @@ func (j *judgement) finding(c claim) Finding {
 	}
 	if measured && pss > 0 {
 		f.PSSBytes = pss
-		f.Evidence = append(f.Evidence, fmt.Sprintf("their memory without what they share with others (PSS) is %s: so much comes back", format.Bytes(pss)))
+		f.Evidence = append(f.Evidence, fmt.Sprintf("terminating them frees %s (PSS)", format.Bytes(pss)))
 	}
 	foreign := 0
 	for _, in := range c.safe {
@@ -173,7 +173,7 @@ func (j *judgement) finding(c claim) Finding {
 		foreign += j.giveUp(in, &f.Reap, false)
 	}
 	if foreign > 0 {
-		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user, or root, can end %s",
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user or root can terminate %s",
 			format.Count(foreign, "process"), format.Plural(foreign, "belongs", "belong"), format.Plural(foreign, "it", "them")))
 	}
 	slices.Sort(f.PIDs)
@@ -183,8 +183,8 @@ func (j *judgement) finding(c claim) Finding {
 	return f
 }
 
-// giveUp adds the processes of an instance to what may be reaped, and returns how many were kept
-// back because they are another user's.
+// giveUp adds the processes of an instance to what may be reaped, and returns how many belong to another
+// user and were left out.
 func (j *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign int) {
 	for _, m := range in.Members {
 		p := j.Process(m)
@@ -195,19 +195,20 @@ func (j *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign in
 		case safe && (j.Recognitions[m] != nil || j.renders(in, p)):
 			r.Safe = append(r.Safe, p.PID)
 		default:
-			// A process that a server started and that we do not know (a build, a shell of the
-			// user's) is not ended unasked, even when its server is.
+			// An unknown process below a server (a build, a shell of the user's) is never safe, even when
+			// its server is.
 			r.OnRequest = append(r.OnRequest, p.PID)
 		}
 	}
 	return foreign
 }
 
-// renders tells that a process that nobody knows is a browser's own: a part of its program.
+// renders reports whether an unrecognised process is part of a browser: the same program.
 func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
 	return in.Role == process.RoleHelper && command.SameProgram(in.Recognition.Command, command.Parse(p, j.Snapshot.Host.OS))
 }
 
+// NewRow describes one process of an instance.
 func NewRow(in *process.Instance, node int32) Row {
 	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
 	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), RSSBytes: p.RSSBytes, Server: in.Name}
@@ -229,20 +230,20 @@ func NewRow(in *process.Instance, node int32) Row {
 	return row
 }
 
-// parentless tells that the table does not say who started whom, as that of `ps aux`.
+// parentless reports whether most rows lack a parent PID, as in the text of `ps aux`.
 func (j *judgement) parentless() bool {
-	untoldOnes := 0
+	unknown := 0
 	for _, l := range j.Forest.ParentStates {
 		if l == process.ParentUnknown {
-			untoldOnes++
+			unknown++
 		}
 	}
-	return untoldOnes > 0 && untoldOnes*2 >= len(j.Forest.ParentStates)
+	return unknown > 0 && unknown*2 >= len(j.Forest.ParentStates)
 }
 
-// take marks instances as explained by a rule, so that no later one takes them for something else,
-// and returns those that are at least as old as was asked for.
-func (j *judgement) take(ins []*process.Instance) []*process.Instance {
+// claim marks the instances as explained by the current rule, so that later rules leave them alone, and
+// returns those that are at least as old as OlderThan.
+func (j *judgement) claim(ins []*process.Instance) []*process.Instance {
 	for _, in := range ins {
 		if j.decisions[in] == nil && in.Role != process.RoleClient {
 			j.decide(in, Suspect, j.rule.ID)
@@ -251,7 +252,7 @@ func (j *judgement) take(ins []*process.Instance) []*process.Instance {
 	return j.oldEnough(ins)
 }
 
-// oldEnough keeps the instances that are at least as old as was asked for.
+// oldEnough returns the instances that are at least as old as OlderThan.
 func (j *judgement) oldEnough(ins []*process.Instance) []*process.Instance {
 	if j.OlderThan <= 0 {
 		return ins
@@ -288,7 +289,7 @@ func (j *judgement) decide(in *process.Instance, v Verdict, because string) {
 	j.decisions[in] = &decision{v, because}
 }
 
-// decision returns the verdict of the rule that claimed the instance, or explains why none did.
+// decision returns the verdict of the rule that claimed the instance, or why none did.
 func (j *judgement) decision(in *process.Instance) *decision {
 	if d := j.decisions[in]; d != nil {
 		return d
@@ -313,18 +314,18 @@ func (j *judgement) decision(in *process.Instance) *decision {
 		case w == process.StdinOpen && len(holders) > 0:
 			d.verdict, d.because = InUse, "adopted by "+in.Owner.String()+", but pid "+format.PIDs(holders, 3)+" "+format.Plural(len(holders), "holds", "hold")+" its stdin"
 		case w == process.StdinOpen:
-			d.because = "adopted by " + in.Owner.String() + ", but somebody holds its stdin"
+			d.because = "adopted by " + in.Owner.String() + ", but its stdin is open"
 		case len(in.Listen()) > 0:
-			d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + in.Owner.String() + ": a daemon, as it seems"
+			d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + in.Owner.String() + ": probably a daemon"
 		case w == process.StdinNoPipe:
-			d.because = "has no pipe at its stdin and runs under " + in.Owner.String() + ": started as a daemon"
+			d.because = "runs under " + in.Owner.String() + " without a pipe at its stdin: started as a daemon"
 		case w == process.StdinUnreadable:
-			d.because = "runs under " + in.Owner.String() + "; its stdin could not be read"
+			d.because = "runs under " + in.Owner.String() + "; its stdin is unreadable"
 		default:
-			d.because = "runs under " + in.Owner.String() + "; nothing tells whether it is in use"
+			d.because = "runs under " + in.Owner.String() + "; whether it is in use cannot be seen"
 		}
 	default:
-		d.verdict, d.because = Unknown, "its parent is not known to be an MCP client"
+		d.verdict, d.because = Unknown, "its parent is no known MCP client"
 		if in.Owner.PID != 0 && in.Owner.Name != "" {
 			d.because = "its parent " + in.Owner.String() + " is running"
 		}
@@ -383,10 +384,11 @@ func (j *judgement) summarise(r *Report) Summary {
 	return s
 }
 
-// isField tells a refused field from the marks of a question that stayed open (see scan.Examine).
+// isField reports whether an entry of Unreadable is a field, and not a question that stayed open (see
+// scan.Examine).
 func isField(unreadable string) bool { return unreadable != "holders" && unreadable != "service" }
 
-// hash shortens a key to eight hexadecimal digits.
+// Hash shortens a key to eight hexadecimal digits.
 func Hash(key string) string {
 	h := fnv.New32a()
 	h.Write([]byte(key)) //nolint:errcheck // a hash never fails

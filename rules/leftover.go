@@ -12,31 +12,31 @@ import (
 var _ = register(Rule{
 	ID:       "leftover-helper",
 	Order:    60,
-	Title:    "a browser or other helper stayed after its MCP server was gone",
+	Title:    "a browser or other helper is still running after its MCP server exited",
 	Severity: Error,
-	Reap:     "safe when its profile or command line proves whose it was; else on request",
-	Why: "A server may start programs of its own: a browser, a language server. They are often leaders of their own session, so that no signal to the server's " +
-		"process group reaches them, and stay when the server is killed. One browser is a dozen processes and close to 1 GB.",
+	Reap:     "safe when its profile or command line proves which server started it; else on request",
+	Why: "A server may start programs of its own: a browser, a language server. They often lead a session of their own, so a signal to the server's " +
+		"process group does not reach them, and they outlive a server that is killed. One browser is a dozen processes and close to 1 GB.",
 	Evidence: []string{
 		"an automation browser: a temporary profile of playwright, puppeteer or chrome-devtools-mcp, or their switches",
-		"no MCP server above it: its parent adopted it, or is gone",
-		"nobody is connected to its debugging port",
+		"no MCP server above it: it was adopted, or its parent has exited",
+		"no connection to its debugging port",
 	},
 	Wrong: []string{
-		"a browser that a script of your own started in the background and wants to connect to again: then it has a debugging port, and is given up only on request",
-		"crash handlers of a browser have PID 1 as their parent all their life: they are never judged by themselves",
+		"a browser that a script of your own started and will connect to again: it has a debugging port, and needs confirmation",
+		"crash handlers of a browser always have PID 1 as their parent: they are never judged by themselves",
 	},
 	Remedy: []string{
 		RemedyHelper,
 		"end the client with SIGTERM before SIGKILL, so that servers can close their browsers",
-		"run playwright-mcp with --isolated, and update it: recent versions follow a pipe and end with it",
-		"end the browser's main process: its renderers follow",
+		"run playwright-mcp with --isolated, and update it: recent browsers exit with the pipe to their server",
+		"terminate the browser's main process: its renderers follow",
 	},
 	check: findLeftovers,
 })
 
-// remedyHelper is also what a server is told that [diagnose.Stdio] saw leave a helper behind.
-const RemedyHelper = "server: before it ends, at the end of stdin and at SIGTERM, end what it has started; a helper whose stdin is a pipe from the server can see its end"
+// remedyHelper is a remedy of diagnose.Stdio too.
+const RemedyHelper = "server: at the end of stdin and on SIGTERM, terminate what it has started; a helper whose stdin is a pipe from the server notices its exit"
 
 func findLeftovers(j *judgement) []Finding {
 	groups := map[string][]*process.Instance{}
@@ -52,28 +52,28 @@ func findLeftovers(j *judgement) []Finding {
 		}
 		doubt := ""
 		if hasPort(in.Listen()) {
-			doubt = "it listens on a debugging port, to which somebody may connect again"
+			doubt = "it listens on a debugging port, to which a script may connect again"
 		} else if in.Unreadable("listen") {
-			doubt = "whether it listens on a debugging port could not be seen"
+			doubt = "its debugging port is unreadable"
 		} else if in.Recognition.Confidence == process.Possible {
 			doubt = "its command line does not prove that an MCP server started it"
 		} else if s := lonely[drivenBy(in)]; s != nil {
-			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own, so that this may be its", s.Name, s.Main().PID)
+			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own: this may be its browser", s.Name, s.Main().PID)
 		} else if byHand(in) {
-			doubt = "it has no switch of a debugger or of automation, so that a person may use it, with the profile of a server"
+			doubt = "it has no automation flags: a person may be using it with a server's profile"
 		} else if s := below[in]; s != nil {
-			doubt = fmt.Sprintf("it has started %s (pid %d), which may be at work", s.Name, s.Main().PID)
+			doubt = fmt.Sprintf("it has started %s (pid %d), which may be working", s.Name, s.Main().PID)
 		} else if w == process.StdinUnreadable {
-			doubt = "who drives it could not be seen"
+			doubt = "its stdin is unreadable, so its driver cannot be seen"
 		} else if j.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed {
-			doubt = "no service manager could be asked whether it keeps this process"
+			doubt = "a supervisor may keep it: none could be asked"
 		}
 		key := in.Name + "\x00" + doubt
 		groups[key] = append(groups[key], in)
 	}
 	var out []Finding
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group := j.take(groups[key])
+		group := j.claim(groups[key])
 		if len(group) == 0 {
 			continue
 		}
@@ -84,10 +84,10 @@ func findLeftovers(j *judgement) []Finding {
 	return out
 }
 
-// drivers are what browsers are driven by, as the names of servers and of profile folders have it.
+// drivers are the libraries that drive browsers, as they stand in names of servers and of profile folders.
 var drivers = []string{"playwright", "puppeteer", "devtools"}
 
-// drivenBy names the driver whose profile folder a browser has; "" for none.
+// drivenBy returns the driver whose profile folder a browser has; "" for none.
 func drivenBy(browser *process.Instance) string {
 	dir := process.Profile(browser.Recognition.Command)
 	for _, d := range drivers {
@@ -98,17 +98,18 @@ func drivenBy(browser *process.Instance) string {
 	return ""
 }
 
-// byHand tells that a browser was started as a person does: to log in with the profile that a server keeps.
+// byHand reports whether a browser was started without automation, as a person does to log in with a server's
+// profile.
 func byHand(in *process.Instance) bool {
 	return in.Name == "browser" && !slices.ContainsFunc(in.Recognition.Command.Args, func(arg string) bool {
 		return slices.ContainsFunc(automationSwitches, func(s string) bool { return strings.HasPrefix(arg, s) })
 	})
 }
 
-// automationSwitches are those with which Playwright, Puppeteer and the DevTools server start browsers.
+// automationSwitches are the flags of Playwright, Puppeteer and the DevTools server.
 var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
 
-// startedByHelpers finds, for each helper, a client or server that it has started.
+// startedByHelpers returns, for each helper, a client or server that it has started.
 func (j *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
 	out := map[*process.Instance]*process.Instance{}
 	for _, in := range j.Instances {
@@ -119,7 +120,7 @@ func (j *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
 	return out
 }
 
-// lonely finds, for each driver, a living server that has no browser of its own.
+// lonely returns, for each driver, a running server that has no browser of its own.
 func (j *judgement) lonely() map[string]*process.Instance {
 	out := map[string]*process.Instance{}
 	for _, s := range j.WithRole(process.RoleServer) {
@@ -149,7 +150,7 @@ func (j *judgement) leftovers(key string, group []*process.Instance, doubt strin
 		processes += len(in.Members)
 		bytes += in.RSS()
 	}
-	c.title = fmt.Sprintf("%s: %s stayed after %s MCP server was gone: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"), format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(bytes))
+	c.title = fmt.Sprintf("%s: %s still running after %s MCP server exited: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"), format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(bytes))
 	adopted := map[string]int{}
 	for _, in := range group {
 		adopted[strings.Replace(j.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
@@ -157,21 +158,21 @@ func (j *judgement) leftovers(key string, group []*process.Instance, doubt strin
 	c.evidence = append(c.evidence, tally(adopted, len(group))...)
 	for _, in := range group {
 		if mark := process.Profile(in.Recognition.Command); mark != "" {
-			c.evidence = append(c.evidence, "its command line tells whose it was: "+mark)
+			c.evidence = append(c.evidence, "its command line shows what started it: "+mark)
 			break
 		}
 	}
 	c.evidence = append(c.evidence, j.agesOf(group)...)
 	c.evidence = append(c.evidence, j.spinning(group)...)
 	c.remedy = Remedy{
-		Summary: "end the main process of each: what is below it follows",
-		Steps:   []string{"end a client with SIGTERM before SIGKILL, so that its servers can close what they started", "run playwright-mcp with --isolated, and update it: recent versions end with their server"},
+		Summary: "terminate the main process of each: the processes below it follow",
+		Steps:   []string{"end a client with SIGTERM before SIGKILL, so that its servers can close their browsers", "run playwright-mcp with --isolated, and update it: recent browsers exit with their server"},
 	}
 	if doubt == "" {
 		c.safe = group
 	} else {
 		c.severity, c.confidence, c.onRequest = Warning, process.Possible, group
-		c.evidence = append(c.evidence, "not ended unasked: "+doubt)
+		c.evidence = append(c.evidence, "needs confirmation: "+doubt)
 	}
 	c.remedy.Commands = []string{j.reapLine(group, doubt != "")}
 	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain leftover-helper")

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// pairing is how far apart the starts of a `docker run` client and of its container may lie. The
-// container follows its client within a second; pulling a layer or a busy daemon takes longer.
+// pairing is how far apart a `docker run` client and its container may start. The container follows within a
+// second; a pull or a busy daemon takes longer.
 const pairing = 10 * time.Second
 
-// contained tells that an instance is the main process of a container, as seen from the host. Its
-// parent is the container's shim, whether it is in use or not; or an init that docker put between.
+// contained reports whether an instance is the main process of a container, seen from the host: its parent
+// is the container's shim, or an init that docker put between.
 func (j *judgement) contained(in *process.Instance) bool { return j.shim(in) != process.None }
 
-// shim returns the process that keeps the container whose main process the instance is, or none.
+// shim returns the shim of the container whose main process the instance is, or none.
 func (j *judgement) shim(in *process.Instance) int32 {
 	at := j.Forest.Parent[in.RootNode]
 	if at != process.None && containerInits[process.BaseName(j.Process(at))] {
@@ -31,13 +31,13 @@ func (j *judgement) shim(in *process.Instance) int32 {
 	return process.None
 }
 
-// containerInits are what `docker run --init` and its like start a container's program with.
+// containerInits are the inits of `docker run --init` and the like.
 var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-init": true, "catatonit": true}
 
-// findContainers finds the containers of stdio servers whose `docker run -i` client is gone: the
-// container belongs to the daemon and does not end with its client. No link between the two can
-// be seen in a process table but the moment of their start and the name of the image.
-func (j *judgement) findContainers(gone map[*process.Instance]lost) {
+// findContainers finds the containers of stdio servers whose `docker run -i` client has exited: a container
+// belongs to the daemon and outlives its client. The process table links the two by start time and image
+// name only.
+func (j *judgement) findContainers(gone map[*process.Instance]orphanCandidate) {
 	var clients []*process.Instance
 	for _, in := range j.Instances {
 		if in.Recognition.Command.Kind == command.KindImage {
@@ -57,19 +57,19 @@ func (j *judgement) findContainers(gone map[*process.Instance]lost) {
 			}
 			continue
 		}
-		gone[in] = lost{in: in, confidence: process.Likely,
-			proof: "no docker run client of this image was started when its container was",
-			doubt: "the client may run on another machine, and a container is ended by docker stop"}
+		gone[in] = orphanCandidate{in: in, confidence: process.Likely,
+			proof: "no docker run client of this image started at the same time",
+			doubt: "its client may run on another machine, and docker stop is the way to terminate a container"}
 	}
 }
 
-// containerRemedy tells how to end containers: by docker, which also removes them, and by their id.
+// containerRemedy is to stop containers by docker, which also removes them, and by their id.
 func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	r := Remedy{
-		Summary: "stop the containers by their id, never by their image, which would stop the one in use as well",
+		Summary: "stop the containers by their id, not by their image, which would stop the one in use as well",
 		Steps: []string{
-			"make sure that nobody uses them: their client may run on another machine",
-			"give docker run a --name or --label per session, so that they can be told apart; or run the server without docker",
+			"check that they are not in use: their client may run on another machine",
+			"give docker run a --name or --label per session to distinguish them; or run the server without docker",
 		},
 	}
 	var ids []string
@@ -88,8 +88,8 @@ func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	return r
 }
 
-// containerID is the container's id in the short form that docker prints: as its shim was told it
-// (containerd-shim -id ID), or as its control group is called; "" when neither tells.
+// containerID is the container's id in the short form that docker prints, from the command line of its shim
+// (containerd-shim -id ID) or the name of its control group; "" when neither has it.
 func (j *judgement) containerID(in *process.Instance) string {
 	const short = 12
 	args := j.Process(j.shim(in)).Args
@@ -125,7 +125,7 @@ func (j *judgement) clientOf(in *process.Instance, clients []*process.Instance, 
 	return best
 }
 
-// imageRuns tells that a program may be the one that an image is named after:
+// imageRuns reports whether a program may be the one that an image is named after:
 // "ghcr.io/github/github-mcp-server" and "github-mcp-server", "mcp/time" and "mcp-server-time".
 func imageRuns(image, program string) bool {
 	base, prog := path.Base(image), path.Base(program)

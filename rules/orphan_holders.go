@@ -9,11 +9,11 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Who else is at the wires of an orphan: who holds its stdin open, and who reads what it writes.
+// The other ends of an orphan's pipes: which processes hold its stdin open, and which read its output.
 
-// followHolders takes in the servers whose stdin is held open by orphans only: a client that does
-// not close its descriptors on exec gives each server the writing ends of all earlier ones.
-func (j *judgement) followHolders(gone map[*process.Instance]lost) {
+// followHolders adds the servers whose stdin is held open by orphans only: a client that does not close its
+// descriptors on exec gives each server the writing ends of all earlier ones.
+func (j *judgement) followHolders(gone map[*process.Instance]orphanCandidate) {
 	for grown := true; grown; {
 		grown = false
 		for _, in := range j.Instances {
@@ -22,7 +22,7 @@ func (j *judgement) followHolders(gone map[*process.Instance]lost) {
 			}
 			w, holders := in.Stdin()
 			if w != process.StdinOpen || len(holders) == 0 || len(in.Listen()) > 0 || in.Unreadable("holders") {
-				continue // nobody looked for the holders, or not all could be seen
+				continue // its holders are unknown, or not all were seen
 			}
 			onlyLost := !slices.ContainsFunc(holders, func(pid int) bool {
 				at := j.Forest.Node(pid)
@@ -39,36 +39,36 @@ func (j *judgement) followHolders(gone map[*process.Instance]lost) {
 			if len(others) == 0 {
 				continue
 			}
-			l := lost{in: in, confidence: process.Certain, safe: true, proof: j.heldBy(others)}
+			l := orphanCandidate{in: in, confidence: process.Certain, safe: true, proof: j.heldBy(others)}
 			for _, pid := range others {
-				// What is doubted of the holder is doubted of what it holds.
+				// A doubt about the holder is a doubt about what it holds.
 				if holder := gone[j.InstanceOf[j.Forest.Node(pid)]]; !holder.safe {
-					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and of that one "+holder.doubt
+					l.safe, l.confidence, l.doubt = false, holder.confidence, "pid "+fmt.Sprint(pid)+" holds its stdin, and "+holder.doubt
 				}
 			}
-			j.weigh(&l)
+			j.downgrade(&l)
 			gone[in], grown = l, true
 		}
 	}
 }
 
-// spareRead doubts of those whose answers somebody reads who is no orphan himself: a stdin that was
-// closed after one question looks the same as one that was lost.
-func (j *judgement) spareRead(gone map[*process.Instance]lost) {
+// spareRead adds a doubt about those whose output is read by a process that is no orphan: a stdin that was
+// closed after one request looks like one that was lost.
+func (j *judgement) spareRead(gone map[*process.Instance]orphanCandidate) {
 	for in, l := range gone {
 		if !l.safe {
 			continue
 		}
 		if reader := j.reader(in, gone); reader != "" {
-			l.safe, l.confidence, l.doubt = false, process.Likely, reader+" still reads what it writes"
+			l.safe, l.confidence, l.doubt = false, process.Likely, reader+" still reads its output"
 			gone[in] = l
 		}
 	}
 }
 
-// reader says who reads what an instance writes, besides itself and other orphans; "" for nobody. Who
-// cannot be seen reads too.
-func (j *judgement) reader(in *process.Instance, gone map[*process.Instance]lost) string {
+// reader returns which process reads an instance's output, besides itself and other orphans; "" for none. An
+// unseen reader counts.
+func (j *judgement) reader(in *process.Instance, gone map[*process.Instance]orphanCandidate) string {
 	out := in.Main().Stdout
 	if out == nil || out.Type != scan.StdinPipe && out.Type != scan.StdinSocket || out.Peer == scan.PeerClosed {
 		return ""
@@ -82,17 +82,17 @@ func (j *judgement) reader(in *process.Instance, gone map[*process.Instance]lost
 			return fmt.Sprintf("pid %d", pid)
 		}
 	}
-	if len(out.Holders) == 0 || in.Unreadable("holders") { // nobody looked, or not everywhere
-		return "somebody who cannot be seen"
+	if len(out.Holders) == 0 || in.Unreadable("holders") { // the readers are unknown, or not all were seen
+		return "a process that cannot be seen"
 	}
 	return ""
 }
 
-// forgot tells that who still reads what a server writes does not wait for it. A gateway, and a client
-// on an SDK, talk to their servers as long as they want anything of them, and close their stdin when
-// they are done. But a client also runs commands, which may ask a server once with a stdin that is
-// closed: they are below the client, or were left in the background by a shell, which gives a pipe, and
-// not the pair of sockets that those clients have which forget their ends (Node, Bun).
+// forgot reports whether the reader of a server's output is not waiting for it. Gateways and clients on an SDK
+// talk to a server as long as they need it, and close its stdin when they are done. But a client also runs
+// commands, which may ask a server once with a closed stdin: these are below the client, or were left in the
+// background by a shell, which gives them a pipe; the clients that forget their ends (Node, Bun) use a
+// socketpair.
 func (j *judgement) forgot(reader, in *process.Instance) bool {
 	stdin := in.Root().Stdin
 	socket := in.Owner.Kind == process.OwnerNobody && stdin != nil && stdin.Type == scan.StdinSocket
@@ -105,15 +105,15 @@ func (j *judgement) forgot(reader, in *process.Instance) bool {
 	return reader.Recognition.By != process.ByRelation || j.startedAgain(in, reader)
 }
 
-// startedAgain tells that a client of which little is known has started the same server anew.
+// startedAgain reports whether a client has started the same server again.
 func (j *judgement) startedAgain(in, client *process.Instance) bool {
 	return slices.ContainsFunc(j.Copies[in.Identity], func(other *process.Instance) bool {
 		return other != in && other.OwnedBy == client && other.Root().Started.After(in.Root().Started)
 	})
 }
 
-// heldBy says who holds the stdin of an orphan: of many the one that is the cause, since it is the
-// one whose own stdin is dead and that stays all the same.
+// heldBy describes which processes hold the stdin of an orphan: of many only the cause, whose own stdin is
+// closed.
 func (j *judgement) heldBy(holders []int) string {
 	if dying := slices.DeleteFunc(slices.Clone(holders), func(pid int) bool { return process.StdinOf(j.Process(j.Forest.Node(pid))) != process.StdinClosed }); len(dying) > 0 {
 		holders = dying

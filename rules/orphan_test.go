@@ -26,7 +26,7 @@ func TestStdinDecides(t *testing.T) {
 		{
 			name:  "adopted, nobody at stdin",
 			build: func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed) },
-			safe:  []int{200}, confidence: process.Certain, evidence: "nobody holds the other end of its stdin",
+			safe:  []int{200}, confidence: process.Certain, evidence: "its stdin is closed at the other end",
 		},
 		{
 			name: "a chain of launchers, all on one dead stdin",
@@ -35,7 +35,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(201, 200, time.Hour, "sh -c obsidian-mcp-server").Stdin = tables.Pipe(scan.PeerClosed)
 				h.Run(202, 201, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			safe: []int{200, 201, 202}, confidence: process.Certain, evidence: "the launcher npx was adopted by systemd (pid 1)",
+			safe: []int{200, 201, 202}, confidence: process.Certain, evidence: "its launcher npx was adopted by systemd (pid 1)",
 		},
 		{
 			name:  "adopted, but somebody holds its stdin",
@@ -52,12 +52,12 @@ func TestStdinDecides(t *testing.T) {
 		{
 			name:      "stdin may not be read: unknown, never dead",
 			build:     func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Unreadable = []string{"stdin"} },
-			onRequest: []int{200}, confidence: process.Possible, evidence: "could not be read",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "is unreadable",
 		},
 		{
 			name:      "the look-up could not tell",
 			build:     func(h *tables.Machine) { h.Run(200, 1, time.Hour, server).Stdin = tables.Pipe(scan.PeerUnknown) },
-			onRequest: []int{200}, confidence: process.Possible, evidence: "could not be read",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "is unreadable",
 		},
 		{
 			name: "dead stdin, but it listens",
@@ -82,7 +82,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin = tables.Pipe(scan.PeerClosed)
 				p.Stdin.FD = 3
 			},
-			onRequest: []int{200}, confidence: process.Likely, evidence: "another descriptor",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "descriptor 0",
 		},
 		{
 			name: "the wire on another descriptor is dead, under a living client",
@@ -127,7 +127,7 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(150, 100, 2*time.Hour, "python3 /home/dev/keeper.py")
 				h.Run(200, 150, time.Hour, server).Stdin = tables.Pipe(scan.PeerClosed)
 			},
-			onRequest: []int{200}, confidence: process.Likely, evidence: "nobody holds",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "is closed at the other end",
 		},
 		{
 			name: "a one-shot in the background, whose answer goes to a file",
@@ -143,7 +143,7 @@ func TestStdinDecides(t *testing.T) {
 				p := h.Run(200, 1, time.Hour, server)
 				p.Stdin, p.Stdout = tables.Pipe(scan.PeerClosed), &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
 			},
-			onRequest: []int{200}, confidence: process.Likely, evidence: "somebody who cannot be seen still reads",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "a process that cannot be seen still reads",
 		},
 		{
 			name: "adopted and without a stdin, but a living process reads its answers from a pipe",
@@ -214,7 +214,7 @@ func TestStdinDecides(t *testing.T) {
 				p.Stdin = tables.Pipe(scan.PeerClosed)
 				p.Stdin.Unread = true
 			},
-			onRequest: []int{200}, confidence: process.Likely, evidence: "requests left",
+			onRequest: []int{200}, confidence: process.Likely, evidence: "unread requests",
 		},
 		{
 			name: "a one-shot in a script",
@@ -257,12 +257,12 @@ func TestStdinDecides(t *testing.T) {
 				h.Run(200, 1, time.Hour, server)
 				h.Host.Services = nil
 			},
-			onRequest: []int{200}, confidence: process.Possible, evidence: "no service manager could be asked",
+			onRequest: []int{200}, confidence: process.Possible, evidence: "none could be asked",
 		},
 		{
 			name:      "so young that it may be ending",
 			build:     func(h *tables.Machine) { h.Run(200, 1, 3*time.Second, server).Stdin = tables.Pipe(scan.PeerClosed) },
-			onRequest: []int{200}, confidence: process.Certain, evidence: "may just be ending",
+			onRequest: []int{200}, confidence: process.Certain, evidence: "may be shutting down",
 		},
 		{
 			name:  "its parent cannot be seen: hidepid is no death",

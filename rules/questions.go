@@ -7,22 +7,21 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Doubts are the processes of which one more, dearer look would decide something. All are
-// ascending, and empty when nothing is in doubt.
+// Questions are what a closer, more expensive look would decide. All PIDs are ascending.
 type Questions struct {
-	// Holders are PIDs that have no client above them: who holds their stdin when it is open, and who
-	// reads what they write when it is not?
+	// Holders are processes without a client above them: which processes hold their stdin when it is open,
+	// and which read their output when it is not?
 	Holders []int
 
-	// Services are PIDs that would be given up if it were known that no service manager keeps them.
+	// Services are processes that are leaked unless a supervisor keeps them.
 	Services []int
 
-	// Settling have a dead stdin, but may be shutting down at this very moment: is it still so in
-	// a few seconds? A later judgement is told which by [Options].Settled.
+	// Settling have a closed stdin but may be shutting down: are they still there in a few seconds?
+	// [Options.Settled] takes the answer.
 	Settling []scan.ID
 }
 
-// FindDoubts is to be asked after the closer look, and before the judgement.
+// OpenQuestions returns what an examined table leaves open.
 func OpenQuestions(r *process.Recognised) Questions {
 	j := newJudgement(r, Options{})
 	var d Questions
@@ -44,7 +43,7 @@ func OpenQuestions(r *process.Recognised) Questions {
 		if j.unasked(in) || j.Snapshot.Host.Services == nil {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
-		if w == process.StdinClosed && (j.below(in) || !j.ripe(in)) && l.confidence != process.Possible {
+		if w == process.StdinClosed && (j.below(in) || !j.pastGrace(in)) && l.confidence != process.Possible {
 			d.Settling = append(d.Settling, in.Root().ID())
 		}
 	}

@@ -37,8 +37,7 @@ type Report struct {
 	// Problems are sentences about what could not be seen.
 	Problems []string `json:"problems"`
 
-	// Parentless tells that the source does not say who started whom, so that it cannot be told
-	// what leaked.
+	// Parentless reports that the source has no parent PIDs, so that leaks cannot be detected.
 	Parentless bool `json:"parentless,omitempty"`
 }
 
@@ -73,7 +72,7 @@ type Counts struct {
 	Info    int `json:"info"`
 }
 
-// Reapable is what may be ended without asking anybody.
+// Reapable is what is safe to terminate.
 type Reapable struct {
 	Processes int   `json:"processes"`
 	Instances int   `json:"instances"`
@@ -103,7 +102,7 @@ func (s Severity) Rank() int {
 	return 0
 }
 
-// Finding is one thing that is wrong, with what it stands on and what to do about it.
+// Finding is one leak or problem, with its evidence and its remedy.
 type Finding struct {
 	// ID is the same in every run that sees the same leak.
 	ID         string             `json:"id"`
@@ -112,10 +111,10 @@ type Finding struct {
 	Confidence process.Confidence `json:"confidence"`
 	Title      string             `json:"title"`
 
-	// Evidence are the facts that the finding stands on, one sentence each.
+	// Evidence are the facts behind the finding, one sentence each.
 	Evidence []string `json:"evidence"`
 
-	// PIDs are the subjects, ascending: what leaked, or the parent that runs away.
+	// PIDs are the subjects, ascending: what leaked, or the runaway parent.
 	PIDs []int `json:"pids"`
 
 	// ParentPID is the culprit, 0 when there is none.
@@ -150,20 +149,20 @@ type Row struct {
 	RSSBytes   *int64    `json:"rss_bytes,omitempty"` // absent when it is not known
 }
 
-// Reap is what a finding gives up. Both lists are ascending and have no PID in common.
+// Reap is what may be terminated for a finding. Both lists are ascending and have no PID in common.
 type Reap struct {
-	Safe      []int `json:"safe"`       // may be ended without asking anybody
+	Safe      []int `json:"safe"`       // safe to terminate
 	OnRequest []int `json:"on_request"` // only when the user names the rule
 }
 
-// Remedy is what a person can do, from the cause to the quick relief.
+// Remedy is what a person can do, the cause first.
 type Remedy struct {
 	Summary  string   `json:"summary"`
 	Steps    []string `json:"steps"`
 	Commands []string `json:"commands"`
 }
 
-// Verdict is the fate of one server.
+// Verdict is what is thought of one server.
 type Verdict string
 
 // The verdicts. Unknown means that what could be seen does not decide.

@@ -10,7 +10,7 @@ import "slices"
 // these fields, and nothing about a rule is written twice.
 type Rule struct {
 	ID       string   `json:"id"`    // a short slug, never used again for another meaning
-	Title    string   `json:"title"` // what it says, in one line
+	Title    string   `json:"title"` // one line
 	Severity Severity `json:"severity"`
 
 	// Order is the rule's place in judging. An instance that one rule has claimed is left alone by
@@ -20,16 +20,16 @@ type Rule struct {
 	Reap string `json:"reap"` // what may be ended, and when
 
 	Why      string   `json:"why"`        // why it happens and why it matters
-	Evidence []string `json:"evidence"`   // what it wants to see
-	Wrong    []string `json:"wrong_when"` // when it may be mistaken
+	Evidence []string `json:"evidence"`   // what it looks for
+	Wrong    []string `json:"wrong_when"` // when it can be wrong
 	Remedy   []string `json:"remedy"`     // what a person can change so that it does not come back
 
-	Code []Snippet `json:"code,omitempty"` // what can be put into a program, where words are not enough
+	Code []Snippet `json:"code,omitempty"` // code that mends it
 
-	// Probe tells that asking an endpoint finds it (mcpdoctor probe), and looking at processes does not.
+	// Probe reports whether the rule is found by `mcpdoctor probe` instead of by looking at processes.
 	Probe bool `json:"probe,omitempty"`
 
-	// check looks for this leak and returns what it found; nil when Probe.
+	// check returns the findings of this rule; nil when Probe.
 	check func(*judgement) []Finding
 }
 

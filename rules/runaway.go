@@ -11,32 +11,32 @@ import (
 var _ = register(Rule{
 	ID:       "runaway-parent",
 	Order:    50,
-	Title:    "one client or gateway holds far more servers than it needs",
+	Title:    "a client or gateway keeps far more servers than it needs",
 	Severity: Warning,
 	Reap:     "never the parent; its older copies on request",
-	Why: "A client that opens a server for each session, thread or subagent and keeps it grows without end, and is itself the leak: " +
-		"ending its children one by one is work that it undoes.",
+	Why: "A client that starts a server for each session, thread or subagent and keeps it grows without end, and is itself the leak: " +
+		"it replaces the children that you terminate one by one.",
 	Evidence: []string{
-		"five or more copies of one server directly below one living parent",
-		"their ages: it grows with every session",
-		"the memory that they hold together, against the memory of the machine",
+		"five or more copies of one server directly below one running parent",
+		"their ages: one more with every session",
+		"their memory, against the memory of the machine",
 	},
 	Wrong: []string{
-		"a client that really works in that many sessions at once",
+		"a client that works in that many sessions at once",
 	},
 	Remedy: []string{
-		"restart the parent: that ends its servers; then update it, and report that it keeps servers per session",
-		"remove the server from the configuration where it is not needed in every session",
+		"restart the parent, which terminates its servers; then update it, and report that it keeps a server per session",
+		"remove the server from the configuration where you do not need it in every session",
 	},
 	check: findRunaways,
 })
 
 const (
-	// manyCopies is how many copies of one server are more than a client needs: applications start
-	// two, and few people work in more than four threads of one client at a time.
+	// manyCopies is how many copies of one server are more than a client needs: applications start two, and
+	// few people work in more than four threads of one client at a time.
 	manyCopies = 5
 
-	// memoryShare is the part of the machine's memory from which such a parent endangers it.
+	// memoryShare is the share of the machine's memory from which the finding is an error.
 	memoryShare = 0.2
 )
 
@@ -48,7 +48,7 @@ func findRunaways(j *judgement) []Finding {
 		}
 		all := j.ownedServers(parent)
 		if parent.Role == process.RoleGateway {
-			// What a gateway has just started may be for requests: see spawn-per-request.
+			// Young servers may be answering requests: see spawn-per-request.
 			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < sessionIdle })
 		}
 		n := kinds(all)
@@ -105,13 +105,13 @@ func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance
 	}
 	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.Name, parent.Main().PID, format.Count(len(copies), "instance"), nameAll(copies), format.Bytes(bytes))
 	c.evidence = append(c.evidence, j.agesOf(copies)...)
-	c.evidence = append(c.evidence, "all of them have the same living parent; none is an orphan")
+	c.evidence = append(c.evidence, "all have the same running parent; none is an orphan")
 	if total > 0 && bytes > 0 {
 		c.evidence = append(c.evidence, fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*float64(bytes)/float64(total)))
 	}
 	c.remedy = Remedy{
-		Summary: fmt.Sprintf("restart %s, which ends them all; then update it, and report that it keeps a server per session", parent.Name),
-		Steps:   []string{"remove the server from the configuration if it is not needed in every session"},
+		Summary: fmt.Sprintf("restart %s, which terminates them all; then update it, and report that it keeps a server per session", parent.Name),
+		Steps:   []string{"remove the server from the configuration if you do not need it in every session"},
 	}
 	if len(c.onRequest) > 0 {
 		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))

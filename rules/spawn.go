@@ -14,38 +14,38 @@ import (
 var _ = register(Rule{
 	ID:       "spawn-per-request",
 	Order:    20,
-	Title:    "a living gateway keeps one server per request",
+	Title:    "a running gateway keeps one server per request",
 	Severity: Error,
-	Reap:     "safe past the age limit when the gateway's mode says that a server lives for one request, and it is older than whatever is still being answered; else on request",
-	Why: "A gateway that starts a stdio server for each request, or for each session, and never ends it fills the memory while it looks healthy: " +
-		"it is alive, its servers have a living parent and an open stdin, and nothing is ever adopted. " +
-		"supergateway before 4 does so in its default mode (streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
+	Reap:     "safe when the gateway's mode allows a server one request, and the server is older than any request that may still be answered; else on request",
+	Why: "A gateway that starts a stdio server for each request or session and never terminates it fills the memory while it looks healthy: " +
+		"it answers, its servers have a running parent and an open stdin, and none is adopted. " +
+		"supergateway before 4 does so in its default mode (Streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
 	Evidence: []string{
 		"several copies of one command directly below one gateway",
-		"their ages are spread: each came with a request of its own",
+		"their ages are spread: each was started by a request of its own",
 		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
 	},
 	Wrong: []string{
-		"many requests that are being answered at this moment: as many servers as there are open connections may be at work. Only those are safe then that are older than ten minutes, and by a minute older than the last thing that was received on any of the connections (where the system tells when that was); the newest is always left out",
-		"a gateway in stateful mode whose sessions are all in use: a warning, ended only on request",
+		"many requests in progress: as many servers as there are open connections may be working. Then only those are safe that are older than ten minutes, and a minute older than the last data received on any connection (where the system shows that); the newest is always kept",
+		"a gateway in stateful mode whose sessions are all in use: a warning, on request only",
 	},
 	Remedy: []string{
-		"supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, which ends the server with its request",
-		"docker mcp gateway: update it, so that containers are used again; or start it with --long-lived",
-		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps old arguments and may keep old children",
-		"serve over Streamable HTTP directly where the server can: one process for all clients",
+		"supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, which terminates each server after its request",
+		"docker mcp gateway: update it, so that containers are reused; or start it with --long-lived",
+		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps the old arguments, and perhaps the old children",
+		"serve Streamable HTTP directly where the server can: one process for all clients",
 	},
 	check: findSpawned,
 })
 
 const (
-	// inFlight is how old a server may be that is still at work on its one request.
+	// inFlight is the age up to which a server may be working on its one request.
 	inFlight = 30 * time.Second
 
-	// answered is the same where no connection is open, so that nobody waits for an answer.
+	// answered is the same while no connection is open, so that no client is waiting.
 	answered = 5 * time.Second
 
-	// sessionIdle is how old the servers of sessions have to be before their number is suspicious.
+	// sessionIdle is the age from which the number of servers of sessions is suspicious.
 	sessionIdle = 10 * time.Minute
 )
 
@@ -117,7 +117,7 @@ func findSpawned(j *judgement) []Finding {
 	return out
 }
 
-// ownedServers returns the servers whose owner is that instance and that no rule has explained.
+// ownedServers returns the servers of an owner that no rule has claimed.
 func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
 	var out []*process.Instance
 	for _, in := range owner.Owned {
@@ -131,11 +131,11 @@ func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
 func (j *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
 	m := j.modeOf(gateway)
 	open, counted := gateway.Inbound()
-	// One that does not listen itself may be given its connections by another process (a cluster's
-	// worker), or takes no new ones and still answers the old.
+	// A gateway that does not listen itself may be given its connections by another process (a worker of a
+	// cluster), or may only finish old ones.
 	deputy := counted && !hasPort(gateway.Listen())
 	if m.proved == inFlight && counted && !deputy && open == 0 {
-		m.idle, m.proved = answered, answered // who waits for an answer has a connection
+		m.idle, m.proved = answered, answered // a client that is waiting has a connection
 	}
 	var idle, old []*process.Instance
 	for _, in := range copies {
@@ -148,8 +148,8 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 			old = append(old, in)
 		}
 	}
-	// As many servers as there are open connections may be at work, and nothing tells which. Age makes
-	// it likely: where a server is for one request, ten minutes are more than most clients wait for.
+	// As many servers as there are open connections may be working, and which ones cannot be seen. In a mode
+	// of one request per server, ten minutes are more than most clients wait.
 	excess := max(len(idle)-open, len(old))
 	if !m.perRequest {
 		excess = min(len(idle), len(copies)-open)
@@ -162,15 +162,14 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 	switch {
 	case proved == 0:
 	case gateway.Unreadable("listen"), deputy, open > 0 && !told:
-		proved = 0 // nothing tells which server a connection waits for, and a request may take an hour
+		proved = 0 // which server a connection waits for cannot be seen, and a request may take an hour
 	case open > 0:
-		// Who was started before the oldest request that may still be waiting for its answer does not
-		// work on any.
+		// A server older than the oldest unanswered request works on none.
 		proved = max(proved, sessionIdle, silence+time.Minute)
 	case !counted:
 		proved = max(proved, sessionIdle)
 	}
-	idle = j.take(idle)
+	idle = j.claim(idle)
 	if len(idle) == 0 {
 		return Finding{}, false
 	}
@@ -186,14 +185,14 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 		}
 	}
 	for _, in := range idle {
-		// What the gateway was not told to start may be something else that it has for a child.
-		if age, _ := in.Age(); proved > 0 && age >= proved && j.told(gateway, in) {
+		// A child that the gateway's command line does not name may be something else.
+		if age, _ := in.Age(); proved > 0 && age >= proved && j.startsProgram(gateway, in) {
 			c.safe = append(c.safe, in)
 		} else {
 			c.onRequest = append(c.onRequest, in)
 		}
 	}
-	if m.proved > 0 && m.proved < sessionIdle || len(c.safe) > 0 { // that it leaks is certain; what may be ended is another question
+	if m.proved > 0 && m.proved < sessionIdle || len(c.safe) > 0 { // the leak is certain, whatever is safe
 		c.severity, c.confidence = Error, process.Certain
 	}
 	per := "per session"
@@ -209,23 +208,23 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 	c.evidence = append(c.evidence, j.gatewayFacts(gateway, len(copies))...)
 	switch {
 	case spared == 1 && identity == newest.Identity && !slices.Contains(idle, newest):
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is left out: it may be at work", newest.Main().PID))
+		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is kept: it may be working", newest.Main().PID))
 	case spared > 0:
-		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are left out: they are new, or may be at work", spared))
+		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are kept: they are new, or may be working", spared))
 	}
 	c.remedy = j.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return j.finding(c), true
 }
 
-// told tells that a gateway's command line names what an instance runs.
-func (j *judgement) told(gateway, in *process.Instance) bool {
+// startsProgram reports whether the gateway's command line names in's program.
+func (j *judgement) startsProgram(gateway, in *process.Instance) bool {
 	return slices.ContainsFunc(gateway.Recognition.Command.GatewayTargets(), func(target string) bool {
 		return command.SameProgram(command.ParseLine(target, j.Snapshot.Host.OS), in.Recognition.Command)
 	})
 }
 
-// spread tells that the instances came one after another, and not all at once for a burst of
-// requests that may still be at work.
+// spread reports whether the instances started one after another, and not in one burst of requests that may
+// still be in progress.
 func (j *judgement) spread(ins []*process.Instance, m mode) bool {
 	if m.proved > 0 {
 		return true
@@ -267,9 +266,9 @@ func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string
 	if n, ok := gateway.Inbound(); ok {
 		line := fmt.Sprintf("%s %s open to it, against %s", format.Count(n, "connection"), format.Plural(n, "is", "are"), format.Count(copies, "server"))
 		if n > 0 {
-			line += ": so many of them may be at work"
+			line += ": so many may be working"
 			if silence, told := gateway.InboundSilence(); told {
-				line += ", on requests that came " + format.Age(silence) + " ago or later"
+				line += ", on requests received in the last " + format.Age(silence)
 			}
 		}
 		out = append(out, line)
@@ -278,7 +277,7 @@ func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string
 }
 
 func (j *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*process.Instance, named bool) Remedy {
-	r := Remedy{Summary: "update the gateway, or tell it to end its servers"}
+	r := Remedy{Summary: "update the gateway, or configure it to terminate its servers"}
 	pm2 := gateway.Owner.Kind == process.OwnerService && strings.HasPrefix(gateway.Owner.Name, "pm2")
 	switch gateway.Name {
 	case "supergateway":
@@ -294,14 +293,14 @@ func (j *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*proce
 		if app == "" {
 			app = "NAME"
 		}
-		r.Steps = append(r.Steps, "change args in the app's entry of the ecosystem file of pm2; a plain pm2 restart keeps the old arguments and the old children")
+		r.Steps = append(r.Steps, "change args in the app's entry of the pm2 ecosystem file; a plain pm2 restart keeps the old arguments and children")
 		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
 	} else {
 		what := fmt.Sprintf("the gateway (pid %d)", gateway.Main().PID)
 		if gateway.Main().PID == 1 {
-			what = "the container, whose PID 1 the gateway is,"
+			what = "the container, whose PID 1 is the gateway,"
 		}
-		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers end with it, unless they ignore the end of their stdin")
+		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers exit with it, unless they ignore a closed stdin")
 	}
 	r.Commands = append(r.Commands, j.reapLine(idle, named), "mcpdoctor explain spawn-per-request")
 	return r

@@ -10,13 +10,13 @@ import (
 var _ = register(Rule{
 	ID:       "zombie",
 	Order:    70,
-	Title:    "a client or gateway does not wait for its ended children",
+	Title:    "a client or gateway does not wait for its exited children",
 	Severity: Warning,
-	Reap:     "never: a zombie has ended already, and only its parent can clear it",
-	Why: "An ended process stays in the table as a zombie until its parent has waited for it (wait(2)). It holds no memory, but a PID; a parent that never waits " +
-		"uses them up, and shows that servers end without their client noticing. PID 1 of a container has to wait for processes that it did not start, and most programs do not.",
+	Reap:     "never: a zombie has exited already, and only its parent can clear it",
+	Why: "An exited process stays in the table as a zombie until its parent waits for it (wait(2)). It holds no memory, but a PID; a parent that never waits " +
+		"uses PIDs up, and does not notice that its servers exit. PID 1 of a container has to wait for processes that it did not start, and most programs do not.",
 	Evidence: []string{"two or more processes in state Z below one client, gateway or server"},
-	Wrong:    []string{"children that ended this very moment: a busy parent may need a second to wait for them"},
+	Wrong:    []string{"children that exited just now: a busy parent may need a second to wait for them"},
 	Remedy: []string{
 		"give the container an init that waits: docker run --init, init: true in compose, or tini or dumb-init as its entry point",
 		"restart the parent: its zombies then go to PID 1, which waits for them; then update it",
@@ -24,8 +24,7 @@ var _ = register(Rule{
 	check: findZombies,
 })
 
-// manyZombies is where zombies are no passing moment any more: one ended child may be waited for
-// in a moment, two at once seldom are.
+// manyZombies is the number that is no passing moment any more: one exited child may be waited for shortly.
 const manyZombies = 2
 
 func findZombies(j *judgement) []Finding {
@@ -60,17 +59,17 @@ func (j *judgement) zombies(parent *process.Instance, dead []int32) Finding {
 	c := claim{
 		severity: Warning, confidence: process.Certain, subjects: subjects, parent: parent,
 		key:      fmt.Sprint(parent.Root().ID()),
-		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.Name, pid, format.Count(len(dead), "ended child process")),
-		evidence: []string{"they are in state Z: ended, holding a PID and no memory"},
+		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.Name, pid, format.Count(len(dead), "exited child process")),
+		evidence: []string{"they are in state Z: exited, holding a PID and no memory"},
 		remedy: Remedy{
 			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.Name, pid),
-			Steps:    []string{"update it; it should wait for each child that it started"},
+			Steps:    []string{"update it: it has to wait for each child that it starts"},
 			Commands: []string{"mcpdoctor explain zombie"},
 		},
 	}
 	c.evidence = append(c.evidence, j.agesOf(subjects)...)
 	if pid == 1 {
-		c.evidence = append(c.evidence, "it is PID 1 and inherits what others leave behind, so not all of them need to have been MCP servers")
+		c.evidence = append(c.evidence, "it is PID 1 and adopts other processes, so not all of them were MCP servers")
 		c.remedy.Summary = "give the container an init that waits for children; a kill does nothing to a zombie"
 		c.remedy.Steps = []string{"docker run --init, init: true in compose, or tini or dumb-init as the entry point"}
 	}

@@ -379,7 +379,7 @@ func TestLabHungUp(t *testing.T) {
 	}
 	l.nothingElse(r, below(c.pid))
 	for _, f := range r.Findings {
-		holds(t, "the evidence", strings.Join(f.Evidence, "\n"), fmt.Sprint("pid ", c.pid), "nobody holds the other end of its stdin")
+		holds(t, "the evidence", strings.Join(f.Evidence, "\n"), fmt.Sprint("pid ", c.pid), "its stdin is closed at the other end")
 	}
 }
 
@@ -409,7 +409,7 @@ func TestLabLeakyClient(t *testing.T) {
 	for _, f := range r.Findings {
 		words := "held only by pid"
 		if slices.Contains(f.PIDs, holder) {
-			words = "nobody holds the other end"
+			words = "its stdin is closed at the other end"
 		}
 		holds(t, "the evidence", strings.Join(f.Evidence, "\n"), words)
 	}

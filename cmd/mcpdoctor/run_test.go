@@ -245,7 +245,7 @@ func TestBaselineShowsGrowth(t *testing.T) {
 		}
 	}
 	r := doctor(t, "", "scan", "--from", after, "--baseline", before)
-	for _, want := range []string{"github-mcp-server (pid 71) has grown to 572 MB", "from 191 MB to 572 MB in 2 h: 191 MB an hour", "takes the 4.0 GB that are still free in 21 h"} {
+	for _, want := range []string{"github-mcp-server (pid 71) has grown to 572 MB", "from 191 MB to 572 MB in 2 h: 191 MB an hour", "the 4.0 GB that are free last 21 h"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the output has no %q:\n%s%s", want, r.out, r.err)
 		}
