@@ -1,158 +1,153 @@
 package main
 
 const (
-	guard       = "rules/plan_guard.go"
-	plan        = "rules/plan.go"
-	confirm     = "rules/plan_confirm.go"
-	end         = "scan/terminate/terminate.go"
-	handle      = "scan/terminate/handle.go"
-	handleLinux = "scan/terminate/handle_linux.go"
+	reap      = "rules/reap"
+	terminate = "scan/terminate"
 )
 
-// checks are the safety checks of a reap, by the law of reaping that each one keeps.
+// checks are the safety checks of a reap, by the law of reaping that each one enforces.
 var checks = []check{
-	{1, "what is too young is kept", "TestLaw1AgeIsCheckedAgain", []edit{
-		{guard, "case g.now.Sub(p.Started) < g.consent.OlderThan:", "case false:"},
+	{1, "too young", reap, "TestLaw1AgeIsCheckedAgain", []edit{
+		never("guard.keeps", "g.Now.Sub(p.Started) < g.consent.OlderThan"),
 	}},
-	{1, "an age below zero allows nothing", "TestLaw1AgeIsCheckedAgain", []edit{
-		{guard, "g.consent.OlderThan = max(0, c.OlderThan)", "g.consent.OlderThan = c.OlderThan"},
+	{1, "a negative age allows nothing", reap, "TestLaw1AgeIsCheckedAgain", []edit{
+		swap("newGuard", "max(0, c.OlderThan)", "c.OlderThan"),
 	}},
-	{1, "an instance is ended whole or not at all", "TestLaw1OnlyWhatARuleGaveUp", []edit{
-		{guard, "case !slices.Contains(s.nodes, m):", "case false:"},
+	{1, "an instance whole or not at all", reap, "TestLaw1OnlyWhatARuleGaveUp", []edit{
+		never("guard.keepsMember", "!slices.Contains(s.nodes, m)"),
 	}},
-	{1, "a helper that was not given up is left", "TestLaw1OnlyWhatARuleGaveUp", []edit{
-		{guard, "case !slices.Contains(s.nodes, node):", "case false:"},
+	{1, "a helper that no rule selected", reap, "TestLaw1OnlyWhatARuleGaveUp", []edit{
+		never("guard.keepsHelper", "!slices.Contains(s.nodes, node)"),
 	}},
-	{1, "nothing on request without its rule", "TestLaw1OnRequestNeedsTheRuleNamed", []edit{
-		{plan, "pids := f.Reap.Safe\n", "pids := slices.Concat(f.Reap.Safe, f.Reap.OnRequest)\n"},
+	{1, "on request only with the rule named", reap, "TestLaw1OnRequestNeedsTheRuleNamed", []edit{
+		swap("guard.candidates", "f.Reap.Safe", "slices.Concat(f.Reap.Safe, f.Reap.OnRequest)"),
 	}},
-	{1, "no rule but those that were named", "TestLaw1OnRequestNeedsTheRuleNamed", []edit{
-		{plan, "if !slices.Contains(g.consent.Rules, f.Rule) {", "if false {"},
-	}},
-
-	{2, "never the first process", "TestLaw2NeverPID1", []edit{
-		{guard, "case p.PID <= 1:", "case false:"},
-	}},
-	{2, "never who has no command line", "TestLaw2NeverAKernelThread", []edit{
-		{guard, "case g.kernel(p):", "case false:"},
-	}},
-	{2, "never itself", "TestLaw2NeverItself", []edit{
-		{guard, "if pid, ok := g.inside[in]; ok {", "if pid, ok := g.inside[in]; ok && false {"},
-	}},
-	{2, "never an ancestor", "TestLaw2NeverAnAncestor", []edit{
-		{guard, "for ; at != none; at = t.forest.parent[at] {", "for ; at != none; at = none {"},
-	}},
-	{2, "nor what belongs to who is kept", "TestLaw2NeverAnAncestor", []edit{
-		{guard, "if reason := g.keepsInstance(over); reason != \"\" {", "if reason := g.keepsInstance(over); false {"},
-	}},
-	{2, "nobody, when who is above cannot be seen", "TestLaw2NeverAnAncestor", []edit{
-		{guard, "if g.cut(at) {", "if false {"},
-	}},
-	{2, "nor when who is above is hidden", "TestLaw2NeverAnAncestor", []edit{
-		{guard, "return g.snap.Host.OS != \"windows\"", "return false"},
-	}},
-	{2, "nobody, when it does not know itself", "TestLaw2NeverAnAncestor", []edit{
-		{guard, "\tif at == none {\n\t\tg.blind = ", "\tif at == none {\n\t\tg.consent.Self = 0\n\t\t_ = "},
-	}},
-	{2, "never another user's process", "TestLaw2NeverAnotherUser", []edit{
-		{guard, "\treturn g.foreign(p)\n", "\treturn \"\"\n"},
-	}},
-	{2, "all users' for root only", "TestLaw2NeverAnotherUser", []edit{
-		{guard, "if g.consent.AllUsers && g.root() {", "if g.consent.AllUsers {"},
-	}},
-	{2, "all users' only when root asks", "TestLaw2NeverAnotherUser", []edit{
-		{guard, "if g.consent.AllUsers && g.root() {", "if g.root() {"},
-	}},
-	{2, "nor one whose user is not known", "TestLaw2NeverAnotherUser", []edit{
-		{guard, "return \"it cannot be seen whose it is\"", "return \"\""},
-	}},
-	{2, "never a supervised process", "TestLaw2NeverASupervisedProcess", []edit{
-		{guard, "if in.owner.Kind == OwnerService {", "if false {"},
-	}},
-	{2, "never a client that somebody may use", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "if !g.unattended(in) {", "if false {"},
-	}},
-	{2, "never a client for working with a person", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "return g.headless(in) && ", "return "},
-	}},
-	{2, "never a client with a terminal, or that may have one", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "return g.proc(m).TTY != \"-\"", "return false"},
-	}},
-	{2, "never a client inside another instance", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "if g.recs[m].role() == RoleClient {", "if false {"},
-	}},
-	{2, "never who is not known", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "return \"it is nobody that mcpdoctor knows\"", "return \"\""},
-	}},
-	{2, "never what somebody types into", "TestLaw2NeverAClientWithATerminal", []edit{
-		{guard, "case terminal(g.proc(node)):", "case false:"},
-	}},
-	{2, "never who has no start", "TestLaw2NeverWithoutIdentity", []edit{
-		{guard, "case p.Start == 0:", "case false:"},
-	}},
-	{2, "never who has no age", "TestLaw2NeverWithoutIdentity", []edit{
-		{guard, "case p.Started.IsZero():", "case false:"},
+	{1, "no rule but those named", reap, "TestLaw1OnRequestNeedsTheRuleNamed", []edit{
+		never("guard.candidates", "!slices.Contains(g.consent.Rules, f.Rule)"),
 	}},
 
-	{2, "the first process and itself are not even opened", "TestOpenLaw2Unnamed", []edit{
-		{handle, "case id.PID <= 1 || id.PID == os.Getpid():", "case false && id.PID == os.Getpid():"},
+	{2, "PID 1", reap, "TestLaw2NeverPID1", []edit{
+		never("guard.keeps", "p.PID <= 1"),
+	}},
+	{2, "no command line", reap, "TestLaw2NeverAKernelThread", []edit{
+		never("guard.keeps", "g.kernel(p)"),
+	}},
+	{2, "mcpdoctor itself", reap, "TestLaw2NeverItself", []edit{
+		swap("guard.keepsAbove", "g.inside", "map[*process.Instance]int{}"),
+	}},
+	{2, "an ancestor of mcpdoctor", reap, "TestLaw2NeverAnAncestor", []edit{
+		swap("newGuard", "t.Forest.Parent[at]", "process.None"),
+	}},
+	{2, "below an instance that is kept", reap, "TestLaw2NeverAnAncestor", []edit{
+		swap("guard.keepsAbove", "g.keepsInstance(over)", `""`),
+	}},
+	{2, "an ancestor of mcpdoctor is not in the table", reap, "TestLaw2NeverAnAncestor", []edit{
+		never("newGuard", "g.cut(at)"),
+	}},
+	{2, "an ancestor of mcpdoctor is hidden", reap, "TestLaw2NeverAnAncestor", []edit{
+		never("guard.cut", `g.Snapshot.Host.OS != "windows"`),
+	}},
+	{2, "mcpdoctor is not in the table", reap, "TestLaw2NeverAnAncestor", []edit{
+		then("newGuard", "at == process.None", "g.consent.Self = 0"),
+	}},
+	{2, "another user's process", reap, "TestLaw2NeverAnotherUser", []edit{
+		swap("guard.keeps", "g.foreign(p)", `""`),
+	}},
+	{2, "all users for root only", reap, "TestLaw2NeverAnotherUser", []edit{
+		swap("guard.foreign", "g.consent.AllUsers && g.root()", "g.consent.AllUsers"),
+	}},
+	{2, "all users only on request", reap, "TestLaw2NeverAnotherUser", []edit{
+		swap("guard.foreign", "g.consent.AllUsers && g.root()", "g.root()"),
+	}},
+	{2, "owner unknown", reap, "TestLaw2NeverAnotherUser", []edit{
+		then("guard.foreign", `p.UID != nil || me.UID != nil || p.User == "" || me.User == ""`, `return ""`),
+	}},
+	{2, "a supervised process", reap, "TestLaw2NeverASupervisedProcess", []edit{
+		never("guard.keepsAbove", "in.Owner.Kind == process.OwnerService"),
+	}},
+	{2, "a client that may be in use", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		never("guard.keepsRole", "!g.unattended(in)"),
+	}},
+	{2, "an interactive client", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		swap("guard.unattended", "in.NonInteractive()", "true"),
+	}},
+	{2, "a client that may have a terminal", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		never("guard.unattended", `g.Process(m).TTY != "-"`),
+	}},
+	{2, "a client inside another instance", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		never("guard.keepsRole", "g.Recognitions[m].RoleOrNone() == process.RoleClient"),
+	}},
+	{2, "an unrecognised process", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		then("guard.keepsRole", "default", `return ""`),
+	}},
+	{2, "a helper with a terminal", reap, "TestLaw2NeverAClientWithATerminal", []edit{
+		never("guard.keepsHelper", "process.Terminal(g.Process(node))"),
+	}},
+	{2, "start time unreadable", reap, "TestLaw2NeverWithoutIdentity", []edit{
+		never("guard.keeps", "p.Start == 0"),
+	}},
+	{2, "age unreadable", reap, "TestLaw2NeverWithoutIdentity", []edit{
+		never("guard.keeps", "p.Started.IsZero()"),
+	}},
+	{2, "PID 1 and mcpdoctor are not even opened", terminate, "TestOpenLaw2Unnamed", []edit{
+		never("checkID", "id.PID <= 1 || id.PID == os.Getpid()"),
 	}},
 
-	{3, "nobody without a start is opened", "TestOpenLaw2Unnamed", []edit{
-		{handle, "case id.Start == 0:", "case false:"},
+	{3, "nothing is opened without a start time", terminate, "TestOpenLaw2Unnamed", []edit{
+		never("checkID", "id.Start == 0"),
 	}},
-	{3, "the start is compared", "TestOpenLaw3OtherStart", []edit{
-		{handleLinux, "case st.Start != h.id.Start, st.State", "case st.State"},
+	{3, "the start time is compared", terminate, "TestOpenLaw3OtherStart", []edit{
+		never("process.checkIdentity", "st.Start != h.id.Start"),
 	}},
-	{3, "signals go through the handle", "TestOpenLaw3Reused", []edit{
-		{handleLinux, "err = unix.PidfdSendSignal(h.fd, s, nil, 0)", "err = unix.Kill(h.id.PID, s)"},
-		{handle, "case h.ended():", "case false:"}, // which asks the handle too
+	{3, "signals go through the handle", terminate, "TestOpenLaw3Reused", []edit{
+		swap("process.signal", "unix.PidfdSendSignal(h.fd, s, nil, 0)", "unix.Kill(h.id.PID, s)"),
+		never("process.send", "h.ended()"), // which asks the handle as well
 	}},
-	{3, "without a handle the start is compared before each signal", "TestOpenLaw3Reused", []edit{
-		{handleLinux, "} else if err = h.checkIdentity(); err == nil {", "} else {"},
-		{handle, "case h.ended():", "case false:"}, // which asks the handle too
+	{3, "without a handle the start time is compared before each signal", terminate, "TestOpenLaw3Reused", []edit{
+		swap("process.signal", "h.checkIdentity()", "nil"),
+		never("process.send", "h.ended()"), // which compares as well
 	}},
-	{3, "the kernel and /proc mean the same process", "TestTerminateLaw3OtherNamespace", []edit{
-		{handleLinux, "\treturn errOtherNamespace\n}\n", "\treturn nil\n}\n"},
-	}},
-
-	{4, "the server before its launchers, helpers last", "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
-		{plan, "return int(a.stage - b.stage)", "return 0"},
-	}},
-	{4, "the deepest first", "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
-		{plan, "range slices.Backward(s.in.members) {", "range slices.All(s.in.members) {"},
-	}},
-	{4, "a group with one that cannot be opened is left whole", "TestTerminateScripted", []edit{
-		{end, "if t.result.Outcome == Refused {\n", "if false {\n"},
-	}},
-	{4, "a later stage waits", "TestTerminateScripted", []edit{
-		{end, "if t.stage == i && ctx.Err() == nil {", "if i == 0 && ctx.Err() == nil {"},
-	}},
-	{4, "who has ended is not killed", "TestTerminateScripted", []edit{
-		{end, "func (g *group) killOne(t *target) {\n\tif !g.running(t) {", "func (g *group) killOne(t *target) {\n\tif t.handle == nil {"},
+	{3, "the kernel and /proc mean the same process", terminate, "TestTerminateLaw3OtherNamespace", []edit{
+		then("process.checkNamespace", "", "return nil"),
 	}},
 
-	{5, "only what is still given up", "TestLaw5SparedAtTheSecondLookWhenItHasAnOwner", []edit{
-		{confirm, "range second.Instances {", "range first.Instances {"},
+	{4, "the server before its launchers, helpers last", reap, "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
+		swap("guard.order", "int(a.stage - b.stage)", "0"),
 	}},
-	{5, "only what no law keeps by now", "TestLaw5SparedAtTheSecondLookWhenALawKeepsIt", []edit{
-		{confirm, "range second.Instances {", "range first.Instances {"},
+	{4, "the deepest first", reap, "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
+		swap("guard.order", "slices.Backward(s.in.Members)", "slices.All(s.in.Members)"),
 	}},
-	{5, "only what the first look planned as well", "TestLaw5SparedAtTheSecondLookWhatIsNewInIt", []edit{
-		{confirm, "case was[s.id]:", "case true:"},
+	{4, "a group is left whole if one of it cannot be opened", terminate, "TestTerminateScripted", []edit{
+		never("openGroup", "t.result.Outcome == Refused"),
 	}},
-	{5, "the same process, and not only the same PID", "TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands", []edit{
-		{confirm, "was[s.id] = true", "was[scan.ID{PID: s.id.PID}] = true"},
-		{confirm, "case was[s.id]:", "case was[scan.ID{PID: s.id.PID}]:"},
+	{4, "a later stage waits", terminate, "TestTerminateScripted", []edit{
+		swap("group.terminate", "t.stage == i", "i == 0"),
+	}},
+	{4, "no SIGKILL after the exit", terminate, "TestTerminateScripted", []edit{
+		swap("group.killOne", "!g.running(t)", "t.handle == nil"),
 	}},
 
-	{6, "never who can still be talked to", "TestLaw6WhoCanStillBeTalkedToIsKept", []edit{
-		{guard, "reason = g.talkedTo(s.in, m)", "reason = \"\""},
+	{5, "no longer leaked", reap, "TestLaw5SparedAtTheSecondLookWhenItHasAnOwner", []edit{
+		swap("Confirm", "second.Instances", "first.Instances"),
 	}},
-	{6, "nor who may still be talked to", "TestLaw6WhatCannotBeReadIsKept", []edit{
-		{guard, "if holders == nil {", "if false {"},
+	{5, "kept by a law at the second look", reap, "TestLaw5SparedAtTheSecondLookWhenALawKeepsIt", []edit{
+		swap("Confirm", "second.Instances", "first.Instances"),
 	}},
-	{6, "never what cannot be read", "TestLaw6WhatCannotBeReadIsKept", []edit{
-		{guard, "case g.kernel(p):", "case false:"},
+	{5, "not planned at the first look", reap, "TestLaw5SparedAtTheSecondLookWhatIsNewInIt", []edit{
+		swap("PlannedInstance.confirmed", "was[s.id]", "true"),
+	}},
+	{5, "the PID was reused between the looks", reap, "TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands", []edit{
+		swap("Confirm", "was[s.id]", "was[scan.ID{PID: s.id.PID}]"),
+		swap("PlannedInstance.confirmed", "was[s.id]", "was[scan.ID{PID: s.id.PID}]"),
+	}},
+
+	{6, "stdin held by another process", reap, "TestLaw6WhoCanStillBeTalkedToIsKept", []edit{
+		swap("guard.keepsMember", "g.talkedTo(s.in, m)", `""`),
+	}},
+	{6, "holders of stdin unknown", reap, "TestLaw6WhatCannotBeReadIsKept", []edit{
+		never("guard.talkedTo", "holders == nil"),
+	}},
+	{6, "command line unreadable", reap, "TestLaw6WhatCannotBeReadIsKept", []edit{
+		never("guard.keeps", "g.kernel(p)"),
 	}},
 }

@@ -1,8 +1,7 @@
-// Mutate takes each safety check of a reap out of its source, one at a time, and runs the test that
-// guards it, which must fail. It is run from the top of the module, by `make mutate`.
+// Mutate removes each safety check of a reap from its source, one at a time, and runs the test that guards it,
+// which must fail. Run it from the top of the module, with `make mutate`.
 //
-// The sources stay as they are: the compiler is given the changed file in their place (go help
-// build, -overlay).
+// The sources are not touched: the compiler reads the changed file in their place (-overlay in go help build).
 package main
 
 import (
@@ -20,7 +19,7 @@ func main() {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err == nil {
 		err = run(dir)
-		os.RemoveAll(dir) //nolint:errcheck // it is in the folder for what may stay
+		os.RemoveAll(dir) //nolint:errcheck // a leftover in the temporary folder does no harm
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -30,7 +29,7 @@ func main() {
 
 func run(dir string) error {
 	if runtime.GOOS != "linux" {
-		return fmt.Errorf("the guards of package scan run on Linux, and this is %s", runtime.GOOS)
+		return fmt.Errorf("the guards of scan/terminate need Linux, this is %s", runtime.GOOS)
 	}
 	// Each guard must pass as long as its check is there.
 	skipped, err := passing()
@@ -45,7 +44,7 @@ func run(dir string) error {
 	)
 	for i, c := range checks {
 		if skipped[c.guard] {
-			fmt.Printf("NOT TESTED  %s: the guard is skipped here, most likely for want of root\n", c)
+			fmt.Printf("NOT TESTED  %s: the guard is skipped here; it may need root\n", c)
 			continue
 		}
 		group.Go(func() {
@@ -66,7 +65,7 @@ func run(dir string) error {
 	if wrong > 0 {
 		return fmt.Errorf("%d of %d checks are not guarded", wrong, len(checks))
 	}
-	fmt.Println("each check that was taken out is guarded")
+	fmt.Println("every check is guarded")
 	return nil
 }
 
@@ -74,40 +73,35 @@ func run(dir string) error {
 type check struct {
 	law   int
 	what  string
-	guard string // a test of the package that the first edit is in
-	edits []edit
+	dir   string // of the package
+	guard string // a test of that package
+	edits []edit // what takes the check out
 }
-
-// edit replaces a snippet, which has to be in the file exactly once.
-type edit struct{ file, old, new string }
 
 func (c check) String() string {
-	return fmt.Sprintf("law %d  %s: %s  (%s)", c.law, c.edits[0].file, c.what, c.guard)
+	return fmt.Sprintf("law %d  %s: %s  (%s)", c.law, c.dir, c.what, c.guard)
 }
 
-func (c check) dir() string { return filepath.Dir(c.edits[0].file) }
-
-// takeOut runs the guard without the check.
+// takeOut runs the guard without the check. dir is a temporary folder for it.
 func (c check) takeOut(dir string) error {
-	changed := map[string]string{}
+	src, err := load(c.dir)
+	if err != nil {
+		return err
+	}
 	for _, e := range c.edits {
-		if changed[e.file] == "" {
-			text, err := os.ReadFile(e.file)
-			if err != nil {
-				return err
-			}
-			changed[e.file] = string(text)
+		if err := src.apply(e); err != nil {
+			return err
 		}
-		if n := strings.Count(changed[e.file], e.old); n != 1 {
-			return fmt.Errorf("the snippet is in %s %d times, want once: bring the list up to date\n       %s", e.file, n, e.old)
-		}
-		changed[e.file] = strings.Replace(changed[e.file], e.old, e.new, 1)
+	}
+	changed, err := src.changed()
+	if err != nil {
+		return err
 	}
 	overlay, err := write(dir, changed)
 	if err != nil {
 		return err
 	}
-	out, err := test(c.dir(), c.guard, "-overlay", overlay)
+	out, err := test(c.dir, c.guard, "-overlay", overlay)
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s passes without the check", c.guard)
@@ -119,7 +113,7 @@ func (c check) takeOut(dir string) error {
 	return nil
 }
 
-// write puts the changed sources, and the overlay that names them, into dir.
+// write puts the changed sources into dir, with the overlay that names them.
 func write(dir string, sources map[string]string) (overlay string, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
@@ -143,11 +137,11 @@ func write(dir string, sources map[string]string) (overlay string, err error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// passing runs all guards on the sources as they are, and returns those that are skipped here.
+// passing runs all guards on the unchanged sources and returns those that are skipped here.
 func passing() (skipped map[string]bool, err error) {
 	guards := map[string][]string{}
 	for _, c := range checks {
-		guards[c.dir()] = append(guards[c.dir()], c.guard)
+		guards[c.dir] = append(guards[c.dir], c.guard)
 	}
 	skipped = map[string]bool{}
 	for dir, names := range guards {
@@ -167,7 +161,7 @@ func passing() (skipped map[string]bool, err error) {
 	return skipped, nil
 }
 
-// test runs tests of one package.
+// test runs tests of one package and returns their output.
 func test(dir, names string, more ...string) (string, error) {
 	args := append([]string{"test", "-count=1", "-vet=off", "-timeout=2m", "-run", "^(" + names + ")$"}, more...)
 	out, err := exec.Command("go", append(args, "./"+dir)...).CombinedOutput()
