@@ -137,38 +137,14 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 	if m.proved == inFlight && counted && !deputy && open == 0 {
 		m.idle, m.proved = answered, answered // a client that is waiting has a connection
 	}
-	var idle, old []*process.Instance
-	for _, in := range copies {
-		age, ok := in.Age()
-		if !ok || in == newest || age < m.idle {
-			continue
-		}
-		idle = append(idle, in)
-		if age >= sessionIdle {
-			old = append(old, in)
-		}
-	}
-	// As many servers as there are open connections may be working, and which ones cannot be seen. In a mode
-	// of one request per server, ten minutes are more than most clients wait.
-	excess := max(len(idle)-open, len(old))
-	if !m.perRequest {
-		excess = min(len(idle), len(copies)-open)
-	}
-	if excess < m.atLeast || !j.spread(idle, m) {
+	idle := slices.DeleteFunc(slices.Clone(copies), func(in *process.Instance) bool {
+		age, known := in.Age()
+		return !known || in == newest || age < m.idle
+	})
+	if j.excess(idle, copies, m, open) < m.atLeast || !j.spread(idle, m) {
 		return Finding{}, false
 	}
-	proved := m.proved
-	silence, told := gateway.InboundSilence()
-	switch {
-	case proved == 0:
-	case gateway.Unreadable("listen"), deputy, open > 0 && !told:
-		proved = 0 // which server a connection waits for cannot be seen, and a request may take an hour
-	case open > 0:
-		// A server older than the oldest unanswered request works on none.
-		proved = max(proved, sessionIdle, silence+time.Minute)
-	case !counted:
-		proved = max(proved, sessionIdle)
-	}
+	proved := provedAge(gateway, m, open, counted, deputy)
 	idle = j.claim(idle)
 	if len(idle) == 0 {
 		return Finding{}, false
@@ -177,18 +153,16 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 		severity: Warning, confidence: process.Likely, subjects: idle, parent: gateway,
 		key: fmt.Sprint(gateway.Root().ID(), identity),
 	}
-	spared := 0
+	var bytes int64
 	for _, in := range copies {
-		if !slices.Contains(idle, in) {
-			c.others = append(c.others, in)
-			spared++
-		}
-	}
-	for _, in := range idle {
+		bytes += in.RSS()
 		// A child that the gateway's command line does not name may be something else.
-		if age, _ := in.Age(); proved > 0 && age >= proved && j.startsProgram(gateway, in) {
+		switch age, _ := in.Age(); {
+		case !slices.Contains(idle, in):
+			c.others = append(c.others, in)
+		case proved > 0 && age >= proved && j.startsProgram(gateway, in):
 			c.safe = append(c.safe, in)
-		} else {
+		default:
 			c.onRequest = append(c.onRequest, in)
 		}
 	}
@@ -199,21 +173,51 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 	if m.perRequest {
 		per = "per request"
 	}
-	var bytes int64
-	for _, in := range copies {
-		bytes += in.RSS()
-	}
-	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS", j.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
-	c.evidence = append(j.agesOf(copies), fmt.Sprintf("%s still running: %s", format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies))), m.why))
+	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS",
+		j.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
+	all := format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies)))
+	c.evidence = append(j.agesOf(copies), all+" still running: "+m.why)
 	c.evidence = append(c.evidence, j.gatewayFacts(gateway, len(copies))...)
-	switch {
-	case spared == 1 && identity == newest.Identity && !slices.Contains(idle, newest):
+	if len(c.others) == 1 && c.others[0] == newest {
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is kept: it may be working", newest.Main().PID))
-	case spared > 0:
-		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are kept: they are new, or may be working", spared))
+	} else if len(c.others) > 0 {
+		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are kept: they are new, or may be working", len(c.others)))
 	}
 	c.remedy = j.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return j.finding(c), true
+}
+
+// excess returns how many of the idle copies are more than the gateway can be using. As many servers as
+// there are open connections may be working, and which ones cannot be seen. In a mode of one request per
+// server, ten minutes are more than most clients wait.
+func (j *judgement) excess(idle, copies []*process.Instance, m mode, open int) int {
+	if !m.perRequest {
+		return min(len(idle), len(copies)-open)
+	}
+	old := 0
+	for _, in := range idle {
+		if age, _ := in.Age(); age >= sessionIdle {
+			old++
+		}
+	}
+	return max(len(idle)-open, old)
+}
+
+// provedAge returns the age from which a server of the gateway is known to be left over; 0 when none is.
+func provedAge(gateway *process.Instance, m mode, open int, counted, deputy bool) time.Duration {
+	silence, known := gateway.InboundSilence()
+	switch {
+	case m.proved == 0:
+		return 0
+	case gateway.Unreadable("listen"), deputy, open > 0 && !known:
+		return 0 // which server a connection waits for cannot be seen, and a request may take an hour
+	case open > 0:
+		// A server older than the oldest unanswered request works on none.
+		return max(m.proved, sessionIdle, silence+time.Minute)
+	case !counted:
+		return max(m.proved, sessionIdle)
+	}
+	return m.proved
 }
 
 // startsProgram reports whether the gateway's command line names in's program.
