@@ -51,14 +51,14 @@ func TestAdvice(t *testing.T) {
 		{"uvx|notes-tool|--vault|a", `wrapper: x of Cursor; run uv tool install notes-tool; start notes-tool ["--vault" "a"]`},
 		{"uvx|notes-tool==1.2", `wrapper: x of Cursor; run uv tool install notes-tool==1.2; start notes-tool []`},
 		{"uvx|--from|git+https://example.com/notes@v2|notes-tool|a", `wrapper: x of Cursor; run uv tool install git+https://example.com/notes@v2; start notes-tool ["a"]`},
-		{"uv|--directory|/srv/notes|run|server.py|a", `wrapper: x of Cursor; the project's own interpreter, .venv/bin/python, starts the script; ` +
+		{"uv|--directory|/srv/notes|run|server.py|a", `wrapper: x of Cursor; start the script with the project's own interpreter, .venv/bin/python; ` +
 			`run uv sync --directory /srv/notes; start /srv/notes/.venv/bin/python ["/srv/notes/server.py" "a"]`},
-		{"uv|run|server.py", `wrapper: x of Cursor; the project's own interpreter, .venv/bin/python, starts the script`},
+		{"uv|run|server.py", `wrapper: x of Cursor; start the script with the project's own interpreter, .venv/bin/python`},
 		{"sh|-c|node /srv/notes/index.js 'a b'", `wrapper: x of Cursor; no shell is needed; start node ["/srv/notes/index.js" "a b"]`},
-		{"bash|-c|cd /srv/notes && node index.js", `wrapper: x of Cursor; write exec before the last command of the line, so that the program takes the shell's place`},
+		{"bash|-c|cd /srv/notes && node index.js", `wrapper: x of Cursor; put exec before the last command of the line, so that the program replaces the shell`},
 		{"sh|-c|exec node /srv/notes/index.js", ""},
-		{"bash|-lc|node /srv/notes/index.js", `wrapper: x of Cursor; write exec before the last command of the line, so that the program takes the shell's place`},
-		{"sh|-c|node ~/notes/index.js", `wrapper: x of Cursor; write exec before the last command of the line, so that the program takes the shell's place`},
+		{"bash|-lc|node /srv/notes/index.js", `wrapper: x of Cursor; put exec before the last command of the line, so that the program replaces the shell`},
+		{"sh|-c|node ~/notes/index.js", `wrapper: x of Cursor; put exec before the last command of the line, so that the program replaces the shell`},
 		{"sh|-c|source /srv/notes/env", ""},
 		{"bash|/opt/deploy.sh", ""},
 		{"bash|-e|/opt/notes.sh", ""},
@@ -76,11 +76,11 @@ func TestAdvice(t *testing.T) {
 		{"notes-server", ""},
 
 		// supergateway.
-		{"node|/opt/supergateway/dist/index.js|--stdio|notes-server|--outputTransport|streamableHttp", "gateway: x of Cursor; --stateful --sessionTimeout 600000 would do as well"},
+		{"node|/opt/supergateway/dist/index.js|--stdio|notes-server|--outputTransport|streamableHttp", "gateway: x of Cursor; --stateful --sessionTimeout 600000 prevents it as well"},
 		{"node|/opt/supergateway/dist/index.js|--stdio|notes-server|--stateful", "gateway: x of Cursor; --sessionTimeout is missing: 600000 is ten minutes"},
 		{"node|/opt/supergateway/dist/index.js|--stdio|notes-server|--stateful|--sessionTimeout|60000", ""},
 		{"node|/opt/supergateway/dist/index.js|--sse|https://example.com/sse", ""},
-		{"npx|-y|supergateway@3.4.3|--stdio|notes-server", "gateway: x of Cursor; --stateful --sessionTimeout 600000 would do as well\nwrapper: x of Cursor; run npm install --global supergateway@3.4.3"},
+		{"npx|-y|supergateway@3.4.3|--stdio|notes-server", "gateway: x of Cursor; --stateful --sessionTimeout 600000 prevents it as well\nwrapper: x of Cursor; run npm install --global supergateway@3.4.3"},
 		{"npx|-y|supergateway@4.0.0|--stdio|notes-server", "wrapper: x of Cursor; run npm install --global supergateway@4.0.0"},
 	} {
 		words := strings.Split(c.entry, "|")
@@ -121,7 +121,7 @@ func TestAdviceShared(t *testing.T) {
 		return config.Server{Client: client, Name: "notes", Transport: config.Stdio, Command: "notes-server", Args: []string{"--vault", vault}}
 	}
 	const run = "; run npx -y supergateway@4 --stdio 'notes-server --vault a' --outputTransport streamableHttp --stateful --sessionTimeout 600000 --port 8000"
-	if got, want := advised(t, s, entry("Claude Code", "a"), entry("Codex", "a"), entry("Cursor", "b")), "shared: notes of Claude Code, Codex; 2 copies run now"+run; got != want {
+	if got, want := advised(t, s, entry("Claude Code", "a"), entry("Codex", "a"), entry("Cursor", "b")), "shared: notes of Claude Code, Codex; 2 copies are running"+run; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if got := advised(t, s, entry("Codex", "a"), entry("Codex", "a"), entry("Cursor", "b")); got != "" {

@@ -1,5 +1,5 @@
 // Package configured relates the entries of clients' configuration files to the processes that they
-// started, and says what about a configuration invites leaks. [Attribute] matches entries and processes,
+// started, and says which configurations invite leaks. [Attribute] matches entries and processes,
 // [Attribution.Report] is what `mcpdoctor config` prints.
 package configured
 
@@ -7,44 +7,37 @@ import (
 	"cmp"
 	"slices"
 
-	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/config"
 )
 
-// A process that was started by the command of a client's configuration file, word for word, is a
-// server: the strongest sign there is, and the only one of a private script. How far this goes is in
-// configured_reach.go.
-
-// byConfigured is how such a process was recognised.
+// byConfigured is how a process was recognised that the command of an entry started: the strongest sign
+// that there is, and the only one for a private script.
 const byConfigured = "configured"
 
-// Configured is what the configuration files say about a process table.
+// Attribution is a process table together with the configured servers that run in it.
 type Attribution struct {
 	*process.Recognised
 	found   config.Found
-	entries []entry
-	by      map[key][]int // indexes into entries, ascending
+	entries []*entry
+	names   map[string]bool // of the entries' commands
 
-	// candidates are nodes that nobody knew and that may be configured.
-	candidates map[int32]bool
-
-	// matches are the entries that a node was started by, as indexes into found.Servers: several
-	// when the same command is configured more than once.
+	// matches are the entries that started a node, as indexes into found.Servers: several if the same
+	// command is configured more than once.
 	matches map[int32][]int
 
 	named map[int32]bool // nodes that have the name of an entry
 }
 
-// Folders returns the working directories of the living clients, in which project files may be.
-// They are known after the closer look.
+// Folders returns the working directories of the running clients, which may contain project files. They
+// are known after the closer look.
 func Folders(r *process.Recognised) []config.Folder {
 	var out []config.Folder
 	for i, rec := range r.Recognitions {
 		p := r.Forest.Processes[i]
-		if rec.RoleOrNone() != process.RoleClient || p.CWD == "" || foreign(r, p) {
+		if rec.RoleOrNone() != process.RoleClient || p.CWD == "" || otherUser(r, p) {
 			continue
 		}
 		if f := (config.Folder{Path: p.CWD, Client: rec.Name}); !slices.Contains(out, f) {
@@ -54,26 +47,25 @@ func Folders(r *process.Recognised) []config.Folder {
 	return out
 }
 
+// fileFlags are the options by which clients and gateways are given a configuration file.
+var fileFlags = map[string][]string{
+	"Claude Code": {"--mcp-config"},
+	"mcp-proxy":   {"--named-server-config"},
+	"mcpo":        {"--config", "-c"},
+	"mcp-hub":     {"--config", "-c"},
+}
+
 // Named returns the configuration files that clients and gateways name on their command lines.
 func Named(r *process.Recognised) []config.Named {
 	var out []config.Named
 	for i, rec := range r.Recognitions {
 		p := r.Forest.Processes[i]
-		if rec == nil || foreign(r, p) {
+		if rec == nil || otherUser(r, p) {
 			continue
 		}
-		var flags []string
-		switch rec.Name {
-		case "Claude Code":
-			flags = []string{"--mcp-config"}
-		case "mcp-proxy":
-			flags = []string{"--named-server-config"}
-		case "mcpo", "mcp-hub":
-			flags = []string{"--config", "-c"}
-		}
-		for _, flag := range flags {
+		for _, flag := range fileFlags[rec.Name] {
 			file, _ := rec.Command.Flag(flag)
-			if file == "" || file[0] == '{' { // Claude Code also takes the text itself
+			if file == "" || file[0] == '{' { // Claude Code also accepts the text itself
 				continue
 			}
 			if n := (config.Named{Path: absolute(file, p.CWD), Client: rec.Name}); !slices.Contains(out, n) {
@@ -84,113 +76,115 @@ func Named(r *process.Recognised) []config.Named {
 	return out
 }
 
-// foreign tells that a process belongs to another user than the one who looks.
-func foreign(r *process.Recognised, p *scan.Process) bool {
+// otherUser reports whether a process belongs to another user than the one who runs mcpdoctor.
+func otherUser(r *process.Recognised, p *scan.Process) bool {
 	me := r.Snapshot.Host.UID
 	return me != nil && p.UID != nil && *p.UID != *me
 }
 
-// Configure recognises the processes that the entries of configuration files started, and what this
-// tells about others. It is to be asked after the closer look at what was recognised without. The
-// few processes that nobody had a reason to look at before are given to look, which may be nil:
-// where a process was started can decide whether it is the one that is configured.
+// Attribute recognises the processes that the configured commands started, and what follows from them for
+// others. It expects the closer look at r to be done. It calls look, unless nil, for the few further
+// processes whose working directory and stdin it needs.
 func Attribute(r *process.Recognised, found config.Found, look func(pids []int)) *Attribution {
-	if look == nil {
-		look = func([]int) {}
+	a := &Attribution{
+		Recognised: r, found: found,
+		names: map[string]bool{}, matches: map[int32][]int{}, named: map[int32]bool{},
 	}
-	c := &Attribution{Recognised: r, found: found, entries: compileEntries(found, r.Snapshot.Host.OS), by: map[key][]int{}, candidates: map[int32]bool{}, matches: map[int32][]int{}, named: map[int32]bool{}}
-	if len(c.entries) == 0 {
-		return c
-	}
-	for i := range c.entries {
-		for _, k := range c.entries[i].keys() {
-			c.by[k] = append(c.by[k], i)
+	for i := range found.Servers {
+		if e, ok := compileEntry(&found.Servers[i], found.Home, r.Snapshot.Host.OS); ok {
+			e.index = i
+			a.entries = append(a.entries, e)
+			a.names[e.name] = true
 		}
+	}
+	if len(a.entries) == 0 {
+		return a
 	}
 	looked := map[int]bool{}
 	for _, pid := range r.Look() {
 		looked[pid] = true
 	}
-	lookNew := func(pids []int) {
+	lookAt := func(pids []int) {
 		pids = slices.DeleteFunc(pids, func(pid int) bool { return looked[pid] })
 		for _, pid := range pids {
 			looked[pid] = true
 		}
-		if len(pids) > 0 {
+		if len(pids) > 0 && look != nil {
 			look(pids)
 		}
 	}
-	var pids []int
-	for i, p := range r.Forest.Processes {
-		if r.Recognitions[i] == nil && len(c.matching(int32(i), true)) > 0 {
-			c.candidates[int32(i)] = true
+	lookAt(a.candidates())
+	r.Forest.Walk(a.configure)
+	r.PromoteOwners()
+	r.FollowDescent()
+	lookAt(r.Look())
+	return a
+}
+
+// candidates returns the PIDs of processes with the words of an entry that were not recognised without it.
+func (a *Attribution) candidates() (pids []int) {
+	for i, p := range a.Forest.Processes {
+		if a.Recognitions[i] != nil {
+			continue
+		}
+		s, ok := a.subject(int32(i))
+		if ok && slices.ContainsFunc(a.entries, func(e *entry) bool { words, _ := e.startedWith(s); return words > 0 }) {
 			pids = append(pids, p.PID)
 		}
 	}
-	lookNew(pids)
-	r.Forest.Walk(c.configure)
-	r.PromoteOwners()
-	r.FollowDescent()
-	lookNew(r.Look())
-	return c
+	return pids
 }
 
-// configure decides on one process whose parent has been decided on already.
-func (c *Attribution) configure(node int32) {
-	rec := c.Recognitions[node]
-	var matches []match
-	if rec != nil || c.candidates[node] {
-		matches = c.matching(node, false)
-	}
-	if len(matches) > 0 {
-		indexes := make([]int, len(matches))
-		for i, m := range matches {
-			indexes[i] = m.index
+// configure decides about one process; its parent has been decided about before.
+func (a *Attribution) configure(node int32) {
+	rec := a.Recognitions[node]
+	if matches := a.matching(node); len(matches) > 0 {
+		for _, m := range matches {
+			a.matches[node] = append(a.matches[node], m.entry.index)
 		}
-		c.matches[node] = indexes
 		if mayBeNamed(rec) {
-			best := c.ofOwner(node, matches)
-			c.call(node, c.found.Servers[best.index].Name, best.sure)
+			a.name(node, matches[0].entry.server.Name, matches[0].sure)
 		}
 		return
 	}
-	// What a configured launcher started is what is configured, under whatever name.
-	up := c.Forest.Parent[node]
-	if up == process.None || !c.named[up] || c.Recognitions[up].RoleOrNone() != process.RoleLauncher || !mayBeNamed(rec) {
+	// What a configured launcher started is the configured server, whatever it is called.
+	up := a.Forest.Parent[node]
+	if up == process.None || !a.named[up] || a.Recognitions[up].RoleOrNone() != process.RoleLauncher || !mayBeNamed(rec) {
 		return
 	}
+	launcher := a.Recognitions[up]
 	var sure process.Confidence
-	if c.Recognitions[up].By == byConfigured {
-		sure = c.Recognitions[up].Confidence
+	if launcher.By == byConfigured {
+		sure = launcher.Confidence
 	}
-	if resolved := c.resolved(node); (rec != nil || sure != "") && resolved.Command.Program != "" && c.Forest.Processes[node].State != "Z" {
-		c.call(node, c.Recognitions[up].Name, sure)
+	if (rec != nil || sure != "") && a.classify(node).Command.Program != "" && a.Forest.Processes[node].State != "Z" {
+		a.name(node, launcher.Name, sure)
 	}
 }
 
-// resolved is what is known of a process without its configuration.
-func (c *Attribution) resolved(node int32) process.Recognition {
-	if c.Recognitions[node] != nil {
-		return *c.Recognitions[node]
+// classify returns what is known of a process without its configuration.
+func (a *Attribution) classify(node int32) process.Recognition {
+	if a.Recognitions[node] != nil {
+		return *a.Recognitions[node]
 	}
-	return process.Classify(c.Forest.Processes[node], c.Snapshot.Host.OS)
+	return process.Classify(a.Forest.Processes[node], a.Snapshot.Host.OS)
 }
 
-// mayBeNamed tells that a process may be called what a user calls its server. Gateways keep their
-// own names, by which their manners are known; so do clients and helpers.
+// mayBeNamed reports whether a process may have the name of a configured server. Gateways, clients and
+// helpers keep their own, by which rules know them.
 func mayBeNamed(rec *process.Recognition) bool {
 	return rec == nil || rec.Role == process.RoleServer || rec.Role == process.RoleLauncher && (rec.Target == process.RoleServer || rec.Target == "")
 }
 
-// call gives a process the name of a configured server, and makes a server, or its launcher, of it
-// when that is sure to any degree, and surer than what is known of it.
-func (c *Attribution) call(node int32, name string, sure process.Confidence) {
-	rec := c.resolved(node)
+// name gives a process the name of a configured server. If sure is at least as much as is known without, it
+// also makes a server or its launcher of the process.
+func (a *Attribution) name(node int32, name string, sure process.Confidence) {
+	rec := a.classify(node)
 	rec.Name = name
-	c.named[node] = true
-	c.Recognitions[node] = &rec
+	a.named[node] = true
+	a.Recognitions[node] = &rec
 	if sure == "" || certainty[sure] < certainty[rec.Confidence] {
-		return // what is known without is surer
+		return
 	}
 	rec.By, rec.Confidence = byConfigured, sure
 	if rec.Role == "" {
@@ -200,143 +194,66 @@ func (c *Attribution) call(node int32, name string, sure process.Confidence) {
 		}
 	}
 	if rec.Command.Program == "" {
-		rec.Command.Program = command.Lower(name) // code on the command line has no name but this one
+		rec.Command.Program = command.Lower(name) // code on the command line has no other name
 	}
-}
-
-// match is an entry that a process has the words of.
-type match struct {
-	index int                // into found.Servers
-	sure  process.Confidence // empty when only its name is known by it
-	words int                // how many words of its command were compared, and whether its folder is the one
-}
-
-// matching returns the entries that a process was started by: the most exact, and all that are alike.
-// Early asks before the closer look, when the folder that it was started in is not known yet.
-func (c *Attribution) matching(node int32, early bool) []match {
-	s, ok := c.subject(node)
-	if !ok {
-		return nil
-	}
-	s.early = early
-	var best []match
-	for _, i := range c.about(&s) {
-		e := &c.entries[i]
-		words, exact := e.started(&s)
-		if words == 0 {
-			continue
-		}
-		sure, ok := e.recognises(&s, exact)
-		if sure == process.Certain && s.client == nil && s.shellLine() && !c.holds(node, e) {
-			sure, ok = "", s.rec != nil
-		}
-		if ok {
-			if sameFolder(s.folder, e.folder, s.windows) {
-				words++
-			}
-			best = append(best, match{index: e.index, sure: sure, words: words})
-		}
-	}
-	if len(best) < 2 {
-		return best
-	}
-	slices.SortStableFunc(best, func(a, b match) int {
-		return cmp.Or(cmp.Compare(certainty[b.sure], certainty[a.sure]), cmp.Compare(b.words, a.words))
-	})
-	return slices.DeleteFunc(best, func(m match) bool { return m.sure != best[0].sure || m.words != best[0].words })
-}
-
-// subject makes a process ready to be compared; false when no entry can have started it.
-func (c *Attribution) subject(node int32) (s subject, ok bool) {
-	p, x := c.Forest.Processes[node], catalog.Load()
-	l := command.LineOf(p, c.Snapshot.Host.OS)
-	if len(l.Words) == 0 {
-		return s, false
-	}
-	s = subject{p: p, rec: c.Recognitions[node], windows: c.Snapshot.Host.OS == "windows"}
-	s.setWords(l.Words)
-	if x.Lookalikes[s.name] || s.rec == nil && s.runtime == nil && x.Launchers[s.name] == nil && c.by[key{byName, s.name}] == nil {
-		return s, false // the greater part of any table
-	}
-	if s.rec != nil {
-		s.command = s.rec.Command
-	} else {
-		s.command = l.Resolve()
-	}
-	s.folder = p.CWD
-	if dir := directory(s.command, s.words); dir != "" {
-		s.folder = absolute(dir, s.folder)
-	}
-	c.setOrigin(&s, node)
-	return s, true
 }
 
 var certainty = map[process.Confidence]int{process.Certain: 3, process.Likely: 2, process.Possible: 1}
 
-// setOrigin finds who started a process. A program that is called a client only for what it started
-// is none here: it may be anything.
-func (c *Attribution) setOrigin(s *subject, node int32) {
-	up := c.Forest.Parent[node]
-	for up != process.None && c.Recognitions[up].RoleOrNone() == process.RoleLauncher {
-		up = c.Forest.Parent[up]
-	}
-	if up != process.None {
-		if rec := c.Recognitions[up]; (rec.RoleOrNone() == process.RoleClient || rec.RoleOrNone() == process.RoleGateway) && rec.By != process.ByRelation {
-			s.client, s.clientCWD = rec, c.Forest.Processes[up].CWD
-			return
-		}
-	}
-	s.left = c.left(node)
-	for ; up != process.None && !s.job; up = c.Forest.Parent[up] {
-		s.job = process.OtherStarter(c.Forest.Processes[up])
-	}
+// match is an entry that started a process.
+type match struct {
+	entry *entry
+	sure  process.Confidence // empty if the process only gets its name
+	words int                // that are the same; one more if the folder is
 }
 
-// left tells that whoever started a process is gone.
-func (c *Attribution) left(node int32) bool {
-	if up := c.Forest.Parent[node]; up != process.None {
-		return c.IsAdopter(up)
+// matching returns the entries that started a process: the best, and all that are as good, first
+// the one of the client that started it.
+func (a *Attribution) matching(node int32) []match {
+	s, ok := a.subject(node)
+	if !ok {
+		return nil
 	}
-	l := c.Forest.ParentStates[node]
-	return c.Snapshot.Host.OS == "windows" && (l == process.ParentMissing || l == process.ParentReused)
-}
-
-// holds tells that an entry started a process below a shell too: what its line says is no sign, what
-// came of it is.
-func (c *Attribution) holds(node int32, e *entry) bool {
-	return slices.ContainsFunc(c.Forest.Children[node], func(child int32) bool {
-		s, ok := c.subject(child)
-		if !ok || s.shellLine() {
-			return false
-		}
-		words, exact := e.started(&s)
-		sure, _ := e.recognises(&s, exact)
-		return words > 0 && sure == process.Certain
-	})
-}
-
-// about returns the entries that may have to do with a process, ascending.
-func (c *Attribution) about(s *subject) []int {
-	var out []int
-	for _, k := range s.keys() {
-		out = append(out, c.by[k]...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// ofOwner chooses among equal entries the one of the client that the process is below.
-func (c *Attribution) ofOwner(node int32, matches []match) match {
-	for up := c.Forest.Parent[node]; up != process.None; up = c.Forest.Parent[up] {
-		if role := c.Recognitions[up].RoleOrNone(); role != process.RoleClient && role != process.RoleGateway {
+	var out []match
+	for _, e := range a.entries {
+		words, exact := e.startedWith(s)
+		if words == 0 || !e.samePath(s) {
 			continue
 		}
-		for _, m := range matches {
-			if c.found.Servers[m.index].Client == c.Recognitions[up].Name {
-				return m
-			}
+		sure := e.confidence(s, exact)
+		named := s.rec != nil && e.mayName(s)
+		if sure != "" && s.client == nil && s.runsLine() && !a.started(node, e) {
+			sure, named = "", s.rec != nil
 		}
-		break
+		if sure == "" && !named {
+			continue
+		}
+		if sameFolder(s.folder, e.folder) {
+			words++
+		}
+		out = append(out, match{e, sure, words})
 	}
-	return matches[0]
+	compare := func(a, b match) int {
+		return cmp.Or(cmp.Compare(certainty[b.sure], certainty[a.sure]), cmp.Compare(b.words, a.words))
+	}
+	slices.SortStableFunc(out, compare)
+	out = slices.DeleteFunc(out, func(m match) bool { return compare(m, out[0]) != 0 })
+	own := func(m match) bool { return s.client != nil && m.entry.server.Client == s.client.Name }
+	if i := slices.IndexFunc(out, own); i > 0 {
+		out[0], out[i] = out[i], out[0]
+	}
+	return out
+}
+
+// started reports whether the entry started a child of the process. Away from a client a line of shell
+// is recognised only by what came of it.
+func (a *Attribution) started(node int32, e *entry) bool {
+	return slices.ContainsFunc(a.Forest.Children[node], func(child int32) bool {
+		s, ok := a.subject(child)
+		if !ok || s.runsLine() {
+			return false
+		}
+		words, exact := e.startedWith(s)
+		return words > 0 && e.samePath(s) && e.confidence(s, exact) == process.Certain
+	})
 }

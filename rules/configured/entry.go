@@ -3,13 +3,13 @@ package configured
 import (
 	"cmp"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
-	"mcpdoctor/scan"
 	"mcpdoctor/scan/config"
 )
 
@@ -17,154 +17,148 @@ import (
 type entry struct {
 	index   int // into found.Servers
 	server  *config.Server
-	name    string // of the command, as foldName has it
-	words   []pattern
-	command command.Command
-	args    []pattern // those of the program, when the command is resolved
+	windows bool
 
-	// path is where the program lies when the entry says so; nil when it does not. It begins in
-	// folder, when that is known: the one that the server is started in.
-	path   pattern
-	folder string
-	cwd    string // the same, when the entry itself has it
+	name        string   // of the command, as command.FoldName spells it
+	words, args []string // that follow it; that its program gets
+	command     command.Command
 
-	reach  reach
-	lent   bool // its file came with a project, and may be somebody else's work
-	inside bool // it is lent, and its project is a folder like any other: not / or somebody's home
+	path   string // of the program's file; empty if the entry does not name one
+	cwd    string // as configured
+	folder string // where the server is started: cwd, an option of uv, or the project
+
+	// generic is set if other programs may well have the same words. local is set if the words mean
+	// different programs in different folders.
+	generic, local bool
+
+	// fromProject is set for an entry from a file in a project, which may be another person's work. ownFile
+	// is set if it starts a file of that project.
+	fromProject, ownFile bool
 }
 
-// compileEntries returns the entries that can be told from other commands.
-func compileEntries(found config.Found, os string) []entry {
-	var out []entry
-	for i := range found.Servers {
-		if e, ok := compileEntry(&found.Servers[i], found.Home, os); ok {
-			e.index = i
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-func compileEntry(s *config.Server, home, os string) (e entry, ok bool) {
-	if s.Command == "" {
-		return e, false
-	}
-	w := writer{home: home, project: s.Project, file: s.File, windows: os == "windows"}
+// compileEntry returns false if the command cannot be distinguished from those of other programs.
+func compileEntry(s *config.Server, home, os string) (*entry, bool) {
 	words := append([]string{s.Command}, s.Args...)
 	if len(s.Args) == 0 && !command.IsPath(s.Command) {
-		words = strings.Fields(s.Command) // some write the whole line into the one field
+		words = strings.Fields(s.Command) // some write the whole line into this field
 	}
-	if len(words) == 0 {
-		return e, false
+	if len(words) == 0 || words[0] == "" {
+		return nil, false
 	}
+	e := &entry{server: s, windows: os == "windows"}
+	values := knownVariables(home, s)
 	for i, word := range words {
-		words[i] = w.known(word)
+		words[i] = e.expand(word, values)
 	}
 	l := command.Line{OS: os, Words: slices.Clone(words)}
-	e.server, e.name, e.command = s, command.FoldName(words[0]), l.Resolve()
-	e.words, e.args = w.patterns(words[1:]), w.patterns(e.command.Args)
-	if strings.ContainsAny(e.name, "$%{") || !e.tells() {
-		return e, false
+	e.name, e.words, e.command = command.FoldName(words[0]), fields(words[1:]), l.Resolve()
+	e.args = fields(e.command.Args)
+	if strings.ContainsAny(e.name, "$%{") || !e.distinct() {
+		return nil, false
 	}
-	e.cwd = w.known(s.CWD)
+	c := &e.command
+	e.cwd = e.expand(s.CWD, values)
 	e.folder = e.cwd
-	if dir := directory(e.command, words); dir != "" {
+	if dir := uvDirectory(c, words); dir != "" {
 		e.folder = absolute(dir, e.folder)
 	}
 	e.folder = cmp.Or(e.folder, s.Project)
-	if p := e.command.Path; p != "" && !specifier(p) && (e.command.Kind != command.KindPackage || e.command.Runtime != "") {
-		e.path = w.pattern(command.CleanPath(absolute(p, e.folder)))
+	if c.Path != "" && !isURL(c.Path) && (c.Kind != command.KindPackage || c.Runtime != "") {
+		e.path = command.CleanPath(absolute(c.Path, e.folder))
 	}
-	e.lent = s.Project != "" && (s.File == "" || within(s.File, s.Project, w.windows))
-	e.inside = e.lent && strings.Trim(command.CleanPath(s.Project), "/") != "" && !within(home, s.Project, w.windows)
-	e.reach = e.reaches()
+	e.local = e.isLocal()
+	e.generic = e.isGeneric()
+	e.fromProject = s.Project != "" && (s.File == "" || within(s.File, s.Project))
+	tooWide := clean(s.Project) == "/" || within(home, s.Project) // not a project, whatever the file says
+	e.ownFile = within(e.path, s.Project) && !tooWide && !e.viaShell()
 	return e, true
 }
 
-// tells tells that a command says more than that an interpreter, a launcher, a client or a tool of
-// everyday work runs: all of those are in any process list.
-func (e *entry) tells() bool {
+// distinct reports whether the command says more than that an interpreter, launcher, client or everyday
+// tool runs.
+func (e *entry) distinct() bool {
 	x := catalog.Load()
 	if x.Lookalikes[e.name] {
 		return false
 	}
 	if p := e.command.Program; p != "" {
-		return !x.Lookalikes[p] && x.Launchers[p] == nil && command.RuntimeOf(p) == nil && !plainClient(&e.command)
+		return !x.Lookalikes[p] && x.Launchers[p] == nil && command.RuntimeOf(p) == nil && !startsClient(&e.command)
 	}
-	// Code on the command line: python -c '...'.
-	const telling = 8
+	const minCode = 8 // bytes of a program on the command line: python -c '...'
 	code := 0
-	for _, p := range e.words {
-		if len(p) == 1 && p[0][0] != '-' {
-			code += len(p[0])
+	for _, word := range e.words {
+		if word[0] != '-' && !e.variable().MatchString(word) {
+			code += len(word)
 		}
 	}
-	return code >= telling
+	return code >= minCode
 }
 
-// plainClient tells that a command starts a client as such, and not as the server that some are too:
-// codex mcp-server, goose mcp developer.
-func plainClient(c *command.Command) bool {
+// startsClient reports whether the command starts a client as such, not as the server that some can also
+// be: codex mcp-server, goose mcp developer.
+func startsClient(c *command.Command) bool {
 	if len(c.Args) > 0 && strings.HasPrefix(c.Args[0], "mcp") {
 		return false
 	}
-	return slices.ContainsFunc(catalog.Load().Programs[c.Program], func(p *catalog.Program) bool { return p.Family == catalog.Clients && p.Below == "" })
+	return slices.ContainsFunc(catalog.Load().Programs[c.Program], func(p *catalog.Program) bool {
+		return p.Family == catalog.Clients && p.Below == ""
+	})
 }
 
-// key is something that an entry and a process have in common when the one started the other.
-type key struct {
-	by   byte
-	name string
+func (e *entry) isLocal() bool {
+	c := &e.command
+	relative := c.Path == "" || !command.IsAbsolute(c.Path)
+	switch {
+	case c.Kind == command.KindImage:
+		return false
+	case c.Kind == command.KindModule, strings.HasPrefix(c.Program, "."), strings.HasPrefix(c.From, "."):
+		return true
+	case c.Path != "" && relative && !isURL(c.Path):
+		return true
+	}
+	// uv run x, pnpm exec x and cargo run start what the project in the working directory has.
+	return relative && slices.ContainsFunc(c.Launchers, func(l string) bool {
+		return strings.ContainsRune(l, ' ') && !fetches(l) && !process.Container(l)
+	})
 }
 
-// The kinds of keys.
-const (
-	byName    = 'n' // of the command
-	byProgram = 'p' // the canonical name of what it runs
-	byEssence = 'e' // what of that name remains without the words that all servers have
-	byScript  = 's' // the name of a script's file
-)
-
-func (e *entry) keys() []key {
-	keys := append(programKeys(&e.command), key{byName, e.name})
-	if e.path != nil {
-		keys = append(keys, key{byScript, command.LastSegment(e.path[len(e.path)-1])})
+func (e *entry) isGeneric() bool {
+	c := &e.command
+	program := command.LastSegment(c.Program)
+	switch {
+	case c.Program == "", jobs[program], catalog.Load().Lookalikes[program], ofSystem(c):
+		return true
+	case c.Kind == command.KindImage:
+		return false
+	case e.variable().MatchString(e.path):
+		return true
+	case e.local, c.Kind == command.KindPackage, c.Path != "":
+		return false
 	}
-	return keys
+	return e.variable().ReplaceAllString(strings.Join(c.Args, ""), "") == "" // a name alone
 }
 
-// keys of a process: also of the script that is seen behind its interpreter.
-func (s *subject) keys() []key {
-	keys := append(programKeys(&s.command), key{byName, s.name})
-	if s.behind != "" {
-		keys = append(keys, key{byName, s.behind})
-	}
-	if file := command.LastSegment(s.command.Path); file != "" {
-		if s.windows {
-			file = strings.ToLower(file)
-		}
-		keys = append(keys, key{byScript, file})
-	}
-	return keys
+func (e *entry) viaShell() bool { return slices.ContainsFunc(e.command.Launchers, isShell) }
+
+func isShell(launcher string) bool {
+	return launcher == "sh" || launcher == "cmd" || launcher == "powershell"
 }
 
-func programKeys(c *command.Command) []key {
-	if c.Program == "" {
-		return nil
-	}
-	keys := make([]key, 0, 6)
-	keys = append(keys, key{byProgram, command.Canonical(c.Program)})
-	for _, program := range [...]string{c.Program, c.From} {
-		if name := command.Essence(program); name != "" {
-			keys = append(keys, key{byEssence, name})
-		}
-	}
-	return keys
+// isURL reports whether a path is a package or module that Deno fetches: npm:x, https://host/x.ts.
+func isURL(p string) bool {
+	_, is := command.CutSpecifier(p)
+	return is || strings.HasPrefix(p, "https://") || strings.HasPrefix(p, "http://")
 }
 
-// directory returns the folder that a line tells uv to work in, "" when it does not: uv --directory X
-// run server.py.
-func directory(c command.Command, words []string) string {
+var systemFolder = regexp.MustCompile(`^(/bin|/sbin|/usr/bin|/usr/sbin|/usr/libexec|/etc|/system|c:/windows)/`)
+
+// ofSystem reports whether the program came with the system. What npm installs in /usr/bin did not.
+func ofSystem(c *command.Command) bool {
+	return c.Runtime != "node" && systemFolder.MatchString(command.Lower(command.CleanPath(c.Path)))
+}
+
+// uvDirectory returns the folder in `uv --directory FOLDER run server.py`, "" for other commands.
+func uvDirectory(c *command.Command, words []string) string {
 	if !slices.Contains(c.Launchers, "uv run") {
 		return ""
 	}
@@ -172,136 +166,78 @@ func directory(c command.Command, words []string) string {
 	return dir
 }
 
-// subject is a process that is compared with entries.
-type subject struct {
-	p       *scan.Process
-	words   []string
-	name    string           // of the first, as foldName has it
-	runtime *command.Runtime // nil when the first is no interpreter
-	behind  string           // then: the stem of the script behind it
-	command command.Command
-	folder  string               // that it was started in
-	rec     *process.Recognition // what it is known as; nil for nobody
-	early   bool                 // its working directory and its stdin have not been looked up yet
-	windows bool
+var (
+	variable        = regexp.MustCompile(`\$\{[^}]*\}|\$\([^)]*\)|\$[A-Z_][A-Z0-9_]*|\{env:[^}]*\}`)
+	windowsVariable = regexp.MustCompile(variable.String() + `|%[^%]+%`)
+)
 
-	// client is the living client or gateway that started it, with nothing but launchers between
-	// them, and clientCWD where that works; nil when there is none. Without one left tells that
-	// whoever started it is gone, and job that something did which starts programs for others.
-	client    *process.Recognition
-	clientCWD string
-	left, job bool
-}
-
-func (s *subject) setWords(words []string) {
-	s.words = words
-	s.name = command.FoldName(words[0])
-	if s.runtime = command.RuntimeOf(s.name); s.runtime != nil && len(words) > 1 && command.IsPath(words[1]) {
-		s.behind = command.Stem(words[1])
+// variable matches the variables in the words of configuration files.
+func (e *entry) variable() *regexp.Regexp {
+	if e.windows {
+		return windowsVariable
 	}
+	return variable
 }
 
-// started tells that an entry and a process have the same words, by how many these are, and whether
-// they are all that the process has. Zero when they have not.
-func (e *entry) started(s *subject) (words int, exact bool) {
-	if e.name == s.name && e.lies(s) {
-		if ok, exact := e.covers(e.words, s.words[1:], s.windows); ok {
-			return 1 + len(e.words), exact
+// knownVariables returns the variables with the same value for all processes of an entry. The others are
+// known only to the client.
+func knownVariables(home string, s *config.Server) map[string]string {
+	values := map[string]string{"/": "/", "pathSeparator": "/"}
+	for _, name := range []string{"HOME", "userHome", "env:HOME", "USERPROFILE", "env:USERPROFILE"} {
+		values[name] = home
+	}
+	for _, name := range []string{"workspaceFolder", "workspaceRoot", "CLAUDE_PROJECT_DIR"} {
+		values[name] = s.Project
+	}
+	if dir := path.Dir(command.CleanPath(s.File)); dir != "." {
+		values["CLAUDE_PLUGIN_ROOT"], values["extensionPath"] = dir, dir
+	}
+	return values
+}
+
+func (e *entry) expand(word string, values map[string]string) string {
+	home := values["HOME"]
+	if rest, ok := strings.CutPrefix(word, "~"); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
+		word = home + rest
+	}
+	return variable.ReplaceAllStringFunc(word, func(v string) string { return cmp.Or(values[strings.Trim(v, "${}")], v) })
+}
+
+// sameWord compares a word of the entry with one of a process. Variables match any text.
+func (e *entry) sameWord(want, word string) bool {
+	if !e.windows && !strings.ContainsAny(want, "${") {
+		return want == word
+	}
+	literals := e.variable().Split(want, -1)
+	if e.windows { // neither case nor the kind of slash matters
+		word = foldWord(word)
+		for i := range literals {
+			literals[i] = foldWord(literals[i])
 		}
 	}
-	// A script that names its interpreter is seen behind it: node /usr/local/bin/x-mcp --stdio.
-	if s.behind != "" && e.name == s.behind && e.lies(s) {
-		if ok, exact := e.covers(e.words, s.words[2:], s.windows); ok {
-			return 1 + len(e.words), exact
-		}
+	if len(literals) == 1 {
+		return literals[0] == word
 	}
-	// A launcher rewrites its line, and the program below it has another one: npx -y x is seen as
-	// `npm exec x` and as `node .../.bin/x`.
-	if e.resembles(s) {
-		if ok, exact := e.covers(e.args, s.command.Args, s.windows); ok {
-			return 1 + len(e.args), exact
-		}
+	for i := range literals {
+		literals[i] = regexp.QuoteMeta(literals[i])
 	}
-	return 0, false
+	same, err := regexp.MatchString("(?s)^"+strings.Join(literals, ".*")+"$", word)
+	return same && err == nil
 }
 
-// resembles tells that the program of an entry and that of a process are one, whatever started them.
-// Containers are told apart by their options alone, so that for them only the whole line counts.
-func (e *entry) resembles(s *subject) bool {
-	a, b := e.command, s.command
-	switch {
-	case a.Program == "" || b.Program == "" || a.Kind == command.KindImage || b.Kind == command.KindImage:
-		return false
-	case len(b.Launchers) > 0 && len(a.Launchers) == 0:
-		return false // it was started in another way than is configured
-	case a.Runtime != "" && a.Runtime != b.Runtime:
-		return false
-	case e.path != nil:
-		return b.Path != "" && e.lies(s)
-	case s.rec != nil && command.SameProgram(a, b):
-		return true
+func foldWord(word string) string { return strings.ToLower(strings.ReplaceAll(word, `\`, "/")) }
+
+// fields splits words at spaces: a process title does not show where a word with spaces ended.
+func fields(words []string) []string {
+	if !slices.ContainsFunc(words, func(w string) bool { return w == "" || strings.ContainsAny(w, " \t\n") }) {
+		return words
 	}
-	// A binary may be anybody's: npx redis-mcp-server is not redis-server. One that an interpreter
-	// or a launcher runs has its name from the package that is configured.
-	return (b.Runtime != "" || len(b.Launchers) > 0) && command.Canonical(a.Program) == command.Canonical(b.Program)
+	return strings.Fields(strings.Join(words, " "))
 }
 
-// covers tells that the words of an entry are those of a process, from the first one on, and whether
-// they are all. What is behind them may be a client's own; but a bare name followed by something is
-// what a person types.
-func (e *entry) covers(want []pattern, words []string, windows bool) (ok, exact bool) {
-	words = fields(words)
-	if len(words) < len(want) {
-		return false, false
-	}
-	for i, p := range want {
-		if !p.fits(words[i], windows) {
-			return false, false
-		}
-	}
-	exact = len(words) == len(want)
-	bare := len(want) == 0 && e.command.Kind == command.KindBinary || e.command.Program == ""
-	return exact || !bare, exact
-}
-
-// lies tells that a process's program is the configured one and not another of its name. One that a
-// client started by the same words is; else their folders tell, which may be known for neither.
-func (e *entry) lies(s *subject) bool {
-	if e.path == nil || s.early || s.client != nil && s.command.Path == e.command.Path {
-		return true
-	}
-	here := s.path()
-	if len(e.path) == 1 && command.IsAbsolute(here) && command.IsAbsolute(e.path[0]) {
-		return e.path.fits(command.CleanPath(here), s.windows)
-	}
-	return s.client != nil && (here == "" || command.LastSegment(here) == command.LastSegment(e.path[len(e.path)-1]))
-}
-
-// path is where a process's program lies, as far as that is known.
-func (s *subject) path() string {
-	if s.command.Path == "" && s.command.Kind == command.KindBinary && len(s.command.Launchers) == 0 {
-		return s.p.Exe
-	}
-	return absolute(s.command.Path, s.folder)
-}
-
-// absolute puts a relative path into a folder, when that is known.
-func absolute(p, folder string) string {
-	if p == "" || folder == "" || command.IsAbsolute(p) || p[0] == '$' {
-		return p
-	}
-	return path.Join(command.CleanPath(folder), command.CleanPath(p))
-}
-
-// within tells that a path is a folder or lies in it. Both have to be known from the root.
-func within(p, folder string, windows bool) bool {
-	if !command.IsAbsolute(p) || !command.IsAbsolute(folder) {
-		return false
-	}
-	p, folder = path.Clean(command.CleanPath(p)), path.Clean(command.CleanPath(folder))
-	if windows {
-		p, folder = strings.ToLower(p), strings.ToLower(folder)
-	}
-	rest, ok := strings.CutPrefix(p, folder)
-	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(folder, "/"))
-}
+// jobs are programs that people and timers run for hours and that no client starts, besides the
+// lookalikes of the catalog.
+var jobs = catalog.Words("acme.sh aria2c borgmatic bacula-dir bacula-fd certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe gs gunicorn handbrakecli " +
+	"imapsync influx innobackupex kopia lego logrotate magick mariabackup mariadb mariadb-dump mbsync mongodump mongoexport mongoimport mongorestore " +
+	"msmtp mysqlcheck newsyslog offlineimap pandoc pg_basebackup pg_dump pg_dumpall pg_receivewal pg_restore pgbackrest pigz pv rdiff-backup reindexdb " +
+	"rsnapshot run-parts s3cmd sox tarsnap updatedb uvicorn vacuumdb wal-g webhook wkhtmltopdf xtrabackup xz youtube-dl yt-dlp zip zstd")

@@ -11,18 +11,15 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// ConfigurationSchema is the version of the JSON form of a [Report]. It changes only when a
-// reader of the present form would misunderstand the new one.
+// Schema is the version of the JSON form of a [Report]. It changes only if a reader of the present form
+// would misunderstand the new one.
 const Schema = 1
 
-// ConfigurationKind names the JSON form in its own text.
+// Kind names the JSON form in the JSON itself.
 const Kind = "mcpdoctor.config"
 
-// Configuration is what the clients of one host are configured to start, how much of it runs, and
-// what could be better. It is a plain value: text and JSON are two readers of it.
-//
-// Strings that came from a file are raw here, secrets included. Package report makes them safe to
-// show.
+// Report is what the clients of one host are configured to start, how much of it runs, and what could be
+// better. Strings from a file are raw, secrets included: package report makes them safe to show.
 type Report struct {
 	Schema int        `json:"schema"`
 	Kind   string     `json:"kind"`
@@ -32,22 +29,19 @@ type Report struct {
 	Servers []Server `json:"servers"` // by client, file, project and name
 	Advice  []Advice `json:"advice"`  // what prevents most comes first
 
-	// Places are all that were looked at, in that order.
-	Places []config.Place `json:"places"`
-
-	// Problems are one line for each file that is broken.
-	Problems []string `json:"problems"`
+	Places   []config.Place `json:"places"`   // all that were looked at, in that order
+	Problems []string       `json:"problems"` // one line for each broken file
 }
 
-// ConfiguredServer is one entry of a configuration file.
+// Server is one entry of a configuration file.
 type Server struct {
 	Client    string           `json:"client"`
 	Name      string           `json:"name"`
 	File      string           `json:"file"`
-	Project   string           `json:"project,omitempty"` // empty when it is for all folders
+	Project   string           `json:"project,omitempty"` // empty if it is for all folders
 	Transport config.Transport `json:"transport"`
 
-	// Command and Args start it, as they are written, and CWD is where; URL is instead of them.
+	// Command and Args start it in CWD, as they are written. A running server has a URL instead.
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"`
 	CWD     string   `json:"cwd,omitempty"`
@@ -55,30 +49,29 @@ type Server struct {
 
 	Disabled bool `json:"disabled"`
 
-	// Instances counts what runs of it now, below its own client when that is known. PIDs are those
-	// of their topmost processes, and RSSBytes is what they hold with all their processes.
+	// Instances counts its running instances, below its own client if that is known. PIDs are their
+	// topmost processes, and RSSBytes is the memory of all their processes.
 	Instances int   `json:"instances"`
 	PIDs      []int `json:"pids"`
 	RSSBytes  int64 `json:"rss_bytes"`
 }
 
-// Configuration reports what is configured, and how much of it runs.
-func (c *Attribution) Report() *Report {
-	out := &Report{
-		Schema: Schema, Kind: Kind, Taken: c.Snapshot.Taken,
-		Servers: []Server{}, Advice: []Advice{}, Places: []config.Place{}, Problems: []string{},
-	}
-	found := c.found
-	out.Places = append(out.Places, found.Places...)
-	out.Problems = append(out.Problems, found.Problems()...)
-	running := make([][]*process.Instance, len(found.Servers))
-	t := process.NewTable(c.Recognised)
-	for _, in := range t.Instances {
-		for _, i := range c.entriesOf(in) {
+// Report returns what is configured, and how much of it runs.
+func (a *Attribution) Report() *Report {
+	running := make([][]*process.Instance, len(a.found.Servers))
+	for _, in := range process.NewTable(a.Recognised).Instances {
+		for _, i := range a.serversOf(in) {
 			running[i] = append(running[i], in)
 		}
 	}
-	for i, s := range found.Servers {
+	out := &Report{
+		Schema: Schema, Kind: Kind, Taken: a.Snapshot.Taken,
+		Servers:  []Server{},
+		Advice:   append([]Advice{}, a.advise(running)...),
+		Places:   append([]config.Place{}, a.found.Places...),
+		Problems: append([]string{}, a.found.Problems()...),
+	}
+	for i, s := range a.found.Servers {
 		row := Server{
 			Client: s.Client, Name: s.Name, File: s.File, Project: s.Project, Transport: s.Transport,
 			Command: s.Command, Args: s.Args, CWD: s.CWD, URL: s.URL, Disabled: s.Disabled, Instances: len(running[i]), PIDs: []int{},
@@ -90,39 +83,36 @@ func (c *Attribution) Report() *Report {
 		slices.Sort(row.PIDs)
 		out.Servers = append(out.Servers, row)
 	}
-	out.Advice = append(out.Advice, c.advise(running)...)
 	return out
 }
 
-// entriesOf returns the entries that an instance is one of, as indexes into found.Servers: those
-// that started it, without those of other clients when its own is among them; and the URLs that it
-// answers.
-func (c *Attribution) entriesOf(in *process.Instance) []int {
-	var all []int
+// serversOf returns the configured servers that an instance is one of, as indexes into found.Servers: those
+// whose entries started it, only those of its own client if there are any, and those whose URL it serves.
+func (a *Attribution) serversOf(in *process.Instance) []int {
+	var out []int
 	for _, m := range in.Members {
-		if all = c.matches[m]; len(all) > 0 {
-			break // the topmost process is the one that the client started
+		if out = slices.Clone(a.matches[m]); len(out) > 0 {
+			break // the client started the topmost process
 		}
 	}
-	servers := c.found.Servers
+	servers := a.found.Servers
 	if in.OwnedBy != nil {
-		own := slices.DeleteFunc(slices.Clone(all), func(i int) bool { return servers[i].Client != in.OwnedBy.Name })
-		if len(own) > 0 {
-			all = own
+		other := func(i int) bool { return servers[i].Client != in.OwnedBy.Name }
+		if own := slices.DeleteFunc(slices.Clone(out), other); len(own) > 0 {
+			out = own
 		}
 	}
-	all = slices.Clone(all)
 	for i, s := range servers {
 		if port := localPort(s.URL); port != "" && slices.ContainsFunc(in.Listen(), func(socket string) bool {
 			return strings.HasPrefix(socket, "tcp:") && strings.HasSuffix(socket, ":"+port)
 		}) {
-			all = append(all, i)
+			out = append(out, i)
 		}
 	}
-	return all
+	return out
 }
 
-// localPort returns the port of a URL of this machine, "" for all others.
+// localPort returns the port of a URL of this machine, "" for others.
 func localPort(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
