@@ -46,7 +46,7 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 	for i := range looks {
 		dirs[i].Store(int32(looks[i].dir))
 	}
-	late := sweep(ctx, len(asked), func() func(int) environ {
+	stuck, skipped := sweep(ctx, o.deadline(), len(asked), func() func(int) environ {
 		buf := make([]byte, environSize)
 		return func(n int) environ {
 			i := asked[n]
@@ -67,6 +67,7 @@ func (e *examination) readEnvirons(ctx context.Context, s *Snapshot, rows []*Pro
 			rows[i].setUnreadable("env", refused(v.err))
 		}
 	})
+	late := append(stuck, skipped...)
 	for n, i := range late {
 		late[n] = asked[i]
 		i = asked[i]

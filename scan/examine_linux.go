@@ -66,10 +66,11 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
 
 	looks := make([]look, len(rows))
-	late := sweep(ctx, len(rows), func() func(int) look {
+	stuck, skipped := sweep(ctx, o.deadline(), len(rows), func() func(int) look {
 		buf := make([]byte, smallFile)
 		return func(i int) look { return e.look(i, buf) }
 	}, func(i int, l look) { looks[i] = l })
+	late := append(stuck, skipped...)
 	for _, i := range late {
 		looks[i] = look{err: context.DeadlineExceeded, dir: -1}
 	}

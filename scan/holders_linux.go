@@ -63,7 +63,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		hidden bool
 	}
 	hidden := s.find(1) == nil // hidepid: there are processes that we do not see at all
-	late := sweep(ctx, len(pids), func() func(int) held {
+	stuck, skipped := sweep(ctx, o.deadline(), len(pids), func() func(int) held {
 		buf := make([]byte, smallFile)
 		return func(i int) held {
 			ends, err := heldEnds(root, pids[i], buf, wanted)
@@ -79,11 +79,12 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 			hidden = true
 		}
 	})
+	late := len(stuck) + len(skipped)
 	for p := range marked {
-		p.setUnreadable("holders", hidden || len(late) > 0)
+		p.setUnreadable("holders", hidden || late > 0)
 	}
-	if len(late) > 0 {
-		s.problem("looking for who holds standard inputs did not end within %v: %d of %d processes were not asked", o.deadline(), len(late), len(pids))
+	if late > 0 {
+		s.problem("looking for who holds standard inputs did not end within %v: %d of %d processes were not asked", o.deadline(), late, len(pids))
 	}
 }
 

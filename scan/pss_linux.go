@@ -25,7 +25,7 @@ func readPSS(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		pss   *int64
 		err   error
 	}
-	late := sweep(ctx, len(rows), func() func(int) memory {
+	stuck, skipped := sweep(ctx, o.deadline(), len(rows), func() func(int) memory {
 		buf := make([]byte, smallFile)
 		return func(i int) memory {
 			h, err := procfs.Open(root, ids[i].PID, ids[i].Start, buf)
@@ -45,5 +45,5 @@ func readPSS(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 			rows[i].setUnreadable("pss_bytes", refused(m.err))
 		}
 	})
-	giveUp(s, rows, late, o, "pss_bytes")
+	giveUp(s, rows, append(stuck, skipped...), o, "pss_bytes")
 }

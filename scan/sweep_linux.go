@@ -8,77 +8,83 @@ import (
 )
 
 const (
-	// stalled is how long nobody may have begun anything until the goroutines of a sweep count as
-	// blocked and get help. A healthy kernel needs a thousandth of it for one process.
+	// stalled is how long no read may begin before those in progress count as blocked and another
+	// goroutine is started. A healthy kernel needs a thousandth of it for one process.
 	stalled = 10 * time.Millisecond
 
-	// maxHelp bounds the threads that blocked reads can hold.
-	maxHelp = 32
+	// maxExtra bounds the threads that blocked reads can hold.
+	maxExtra = 48
 )
 
-// sweep looks at every index below n on a few goroutines, hands what came back in time to take, in
-// order and in the caller's goroutine, and returns the indexes that did not. Each goroutine makes
-// itself a look of its own, with its own buffers.
+// sweep calls read for every index below n on a few goroutines and passes the results to take, in order,
+// on the caller's goroutine. Each goroutine makes its own read, with its own buffers.
 //
-// A read that blocks in the kernel cannot be interrupted: it keeps its goroutine and its thread, and
-// what it returns after ctx ended is dropped. Therefore look must not touch what the caller owns.
-func sweep[T any](ctx context.Context, n int, newLook func() func(i int) T, take func(i int, v T)) (late []int) {
+// It ends early when ctx is done or when no read has begun for patience. stuck are then the indexes whose
+// read has not returned, skipped those whose read never began. A read that blocks in the kernel cannot be
+// interrupted: it keeps its thread, and its result is dropped. Therefore read must not write to anything
+// that the caller uses afterwards.
+func sweep[T any](ctx context.Context, patience time.Duration, n int, newRead func() func(i int) T, take func(i int, v T)) (stuck, skipped []int) {
 	var (
 		results = make([]T, n)
 		ready   = make([]atomic.Bool, n) // results[i] is complete
 		left    atomic.Int64             // how many are not
-		next    atomic.Int64             // the first index that nobody has begun
-		all     = make(chan struct{})
+		next    atomic.Int64             // the first index whose read has not begun
+		done    = make(chan struct{})
 	)
 	left.Store(int64(n))
 	work := func() {
-		look := newLook()
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return
-			}
-			results[i] = look(i)
+		read := newRead()
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			results[i] = read(int(i))
 			ready[i].Store(true)
 			if left.Add(-1) == 0 {
-				close(all)
+				close(done)
 			}
 		}
 	}
-	if n > 0 {
+	if n > 0 && ctx.Err() == nil {
 		for range min(n, runtime.GOMAXPROCS(0)) {
 			go work()
 		}
-		helpUntil(ctx, all, &next, work)
+		await(ctx, patience, done, int64(n), &next, work)
 	}
+	begun := int(next.Swap(int64(n))) // a read that returns later finds nothing left to do
 	for i := range n {
-		if ready[i].Load() {
+		switch {
+		case ready[i].Load():
 			take(i, results[i])
-		} else {
-			late = append(late, i)
+		case i < begun:
+			stuck = append(stuck, i)
+		default:
+			skipped = append(skipped, i)
 		}
 	}
-	return late
+	return stuck, skipped
 }
 
-// helpUntil waits for done or the end of ctx. Whenever next has not moved for a while it starts
-// another worker.
-func helpUntil(ctx context.Context, done <-chan struct{}, next *atomic.Int64, work func()) {
+// await returns when done is closed, when ctx is done, or when next has not moved for patience. While it
+// does not move, await starts more goroutines. Ticks are counted, not time: a suspended machine, or
+// a process that was stopped, is not a blocked read.
+func await(ctx context.Context, patience time.Duration, done <-chan struct{}, n int64, next *atomic.Int64, work func()) {
 	tick := time.NewTicker(stalled)
 	defer tick.Stop()
-	for seen, help := int64(-1), 0; ; {
+	for seen, idle, extra := int64(-1), time.Duration(0), 0; ; {
 		select {
 		case <-done:
 			return
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if now := next.Load(); now != seen {
-				seen = now
-			} else if help < maxHelp {
-				help++
-				go work()
-			}
+		}
+		idle += stalled
+		switch now := next.Load(); {
+		case now != seen:
+			seen, idle = now, 0
+		case now < n && extra < maxExtra:
+			extra++
+			go work()
+		case idle >= patience:
+			return
 		}
 	}
 }

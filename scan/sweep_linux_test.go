@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // More looks block than there are processors; all behind them are done nevertheless.
@@ -18,7 +19,7 @@ func TestSweepGetsPastBlockedLooks(t *testing.T) {
 	defer cancel()
 	var begun atomic.Int64
 	var taken []int
-	late := sweep(ctx, n, func() func(int) int {
+	late, skipped := sweep(ctx, time.Minute, n, func() func(int) int {
 		return func(i int) int {
 			switch {
 			case i < blocked:
@@ -35,22 +36,23 @@ func TestSweepGetsPastBlockedLooks(t *testing.T) {
 		}
 		taken = append(taken, i)
 	})
+	late = append(late, skipped...)
 	if len(late) < blocked || late[blocked-1] != blocked-1 {
 		t.Errorf("late are %v, want the %d blocked ones", late, blocked)
 	}
-	if len(taken)+len(late) != n || len(taken) < n-blocked-runtime.GOMAXPROCS(0)-maxHelp || !slices.IsSorted(taken) {
+	if len(taken)+len(late) != n || len(taken) < n-blocked-runtime.GOMAXPROCS(0)-maxExtra || !slices.IsSorted(taken) {
 		t.Errorf("of %d, %v were taken and %v late", n, taken, late)
 	}
 }
 
 func TestSweepOfNothing(t *testing.T) {
 	look := func() func(int) int { return func(int) int { return 1 } }
-	if late := sweep(t.Context(), 0, look, func(int, int) {}); late != nil {
-		t.Errorf("late: %v", late)
+	if late, skipped := sweep(t.Context(), time.Minute, 0, look, func(int, int) {}); late != nil || skipped != nil {
+		t.Errorf("stuck: %v, skipped: %v", late, skipped)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if late := sweep(ctx, 2, look, func(int, int) {}); !slices.Equal(late, []int{0, 1}) {
-		t.Errorf("late after the end: %v", late)
+	if late, skipped := sweep(ctx, time.Minute, 2, look, func(int, int) {}); late != nil || !slices.Equal(skipped, []int{0, 1}) {
+		t.Errorf("after the end: stuck: %v, skipped: %v", late, skipped)
 	}
 }

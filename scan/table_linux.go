@@ -1,172 +1,219 @@
 package scan
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
-	"runtime"
-	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mcpdoctor/scan/procfs"
 )
 
-// A table is the process table while it is read. A few workers take one process after the other
-// from it. No read of /proc needs a deadline on a healthy machine, so none has a timer of its own;
-// instead one watchdog sees whether each worker still moves.
-//
-// What can block is the read of cmdline: it takes the memory lock of the process and may have to
-// bring a page back from swap or from a dead file system. A thread inside such a read cannot be
-// interrupted, only left behind.
-type table struct {
-	root     int // descriptor of the procfs mount
-	boot     time.Time
-	pageSize int64
+const (
+	// maxCmdline is where a longer command line is cut. The kernel allows megabytes, and any user can
+	// make one; what distinguishes one server from another comes earlier.
+	maxCmdline = 128 << 10
 
-	pids    []int
-	next    atomic.Int64 // index of the first process that nobody has taken
-	rows    []Process    // rows[i] is pids[i]; its PID is 0 until it is read and when it is gone
-	numbers []numbers    // what rows[i] points to
+	// maxDeadlines is how many deadlines may pass until the remaining processes are read without their
+	// command lines.
+	maxDeadlines = 8
+)
 
-	// statOnly tells the workers to leave command lines alone: too many reads block or crawl.
-	statOnly atomic.Bool
+// Reading cmdline can block: it takes the memory lock of the process and may have to fetch a page from
+// swap or from a dead file system.
+var (
+	errBlocked = errors.New("the read has not returned")
+	errSkipped = errors.New("not read, since other reads took too long")
+	errCut     = errors.New("longer than maxCmdline")
+)
 
-	blocked []int // processes whose read was given up
-}
-
-// numbers are the optional numbers of one process. Those of a whole table are allocated at once.
-type numbers struct {
+// A statRead is the outcome of reading /proc/PID/stat into a row, and the numbers that the row points to.
+type statRead struct {
 	uid int
 	rss int64
 	cpu float64
+
+	err      error
+	hasArgs  bool        // kernel threads and dead processes have none
+	complete atomic.Bool // neither this nor the row is written to any more
 }
 
-func newTable(root int, pids []int, boot time.Time) *table {
-	return &table{
-		root:     root,
-		boot:     boot,
-		pageSize: int64(os.Getpagesize()),
-		pids:     pids,
-		rows:     make([]Process, len(pids)),
-		numbers:  make([]numbers, len(pids)),
-	}
+// An argsRead is the outcome of reading /proc/PID/cmdline.
+type argsRead struct {
+	args []string
+	err  error
 }
 
-const (
-	// looks is how often the watchdog looks at a worker until it gives it up. A worker that has
-	// not moved from one look to the next gets a substitute at once, so that blocked reads wait
-	// side by side and cost one deadline together.
-	looks = 20
+// A table is the process table while it is read.
+type table struct {
+	rows     []Process
+	stats    []statRead
+	argsErrs []error
+	late     bool // a read that has not returned may still write to its row
+}
 
-	// maxSubstitutes bounds the threads that reads can hold at one time, and maxBlocked those
-	// that are lost until all other command lines are left alone.
-	maxSubstitutes, maxBlocked = 48, 48
-
-	// patience is how many deadlines may pass until the rest goes without command lines.
-	patience = 8
-)
-
-// read reads all processes. It returns when each is read or given up.
-func (t *table) read(ctx context.Context, deadline time.Duration) error {
-	var crew []*worker
-	done := make(chan *worker)
-	over := make(chan struct{}) // closed when nobody listens to done any more
-	defer close(over)
-	hire := func() {
-		w := newWorker(t)
-		crew = append(crew, w)
-		go w.run(done, over)
+// readTable reads the processes pids. It returns when each is read or given up.
+func readTable(ctx context.Context, root int, pids []int, boot time.Time, deadline time.Duration) *table {
+	t := &table{rows: make([]Process, len(pids)), stats: make([]statRead, len(pids)), argsErrs: make([]error, len(pids))}
+	for i, pid := range pids {
+		t.rows[i] = Process{PID: pid, PPID: UnknownPPID}
 	}
-	leave := func(w *worker) { crew = slices.DeleteFunc(crew, func(c *worker) bool { return c == w }) }
-
-	cores := min(runtime.GOMAXPROCS(0), len(t.pids))
-	for range cores {
-		hire()
-	}
-	look := time.NewTicker(max(deadline/looks, time.Millisecond))
-	defer look.Stop()
-	stop, last := ctx.Done(), false
-	for n := 1; len(crew) > 0; {
-		select {
-		case <-stop:
-			stop = nil
-			t.next.Store(int64(len(t.pids)))
-		case w := <-done:
-			leave(w)
-		case <-look.C:
-			for _, w := range slices.Clone(crew) {
-				switch idle := w.idleLooks(); {
-				case idle >= looks:
-					if pid, ok := w.giveUp(); ok {
-						t.blocked = append(t.blocked, pid)
-						leave(w)
-					}
-				case idle == 1 && len(crew) < cores+maxSubstitutes:
-					hire()
-				}
+	limited, cancel := context.WithTimeout(ctx, maxDeadlines*deadline)
+	defer cancel()
+	stuck, skipped := sweep(limited, deadline, len(pids), func() func(int) argsRead {
+		r := newTableReader(root, boot)
+		return func(i int) argsRead {
+			dir := strconv.Itoa(pids[i])
+			r.readStat(dir, &t.rows[i], &t.stats[i])
+			if !t.stats[i].hasArgs {
+				return argsRead{}
 			}
-			n++
-			if n > patience*looks || len(t.blocked) >= maxBlocked {
-				t.statOnly.Store(true)
-			}
-			if len(crew) == 0 && int(t.next.Load()) < len(t.pids) && !last {
-				last = true // one more, for the stats alone; they do not block
-				t.statOnly.Store(true)
-				hire()
-			}
+			return r.readArgs(dir)
 		}
+	}, func(i int, v argsRead) { t.rows[i].Args, t.argsErrs[i] = v.args, v.err })
+	for _, i := range stuck {
+		t.argsErrs[i] = errBlocked
 	}
-	return ctx.Err()
+	sweep(ctx, deadline, len(skipped), func() func(int) bool {
+		r := newTableReader(root, boot)
+		return func(n int) bool {
+			i := skipped[n]
+			r.readStat(strconv.Itoa(pids[i]), &t.rows[i], &t.stats[i])
+			return t.stats[i].hasArgs
+		}
+	}, func(n int, hasArgs bool) {
+		if hasArgs {
+			t.argsErrs[skipped[n]] = errSkipped
+		}
+	})
+	t.late = len(stuck)+len(skipped) > 0
+	return t
 }
 
-// processes returns what was read, in order.
-func (t *table) processes() []Process {
-	// With every worker given up there can be processes that nobody took.
-	for i := min(int(t.next.Load()), len(t.pids)); i < len(t.pids); i++ {
-		t.rows[i] = unread(t.pids[i])
+// attach fills in s.Processes, and says in s.Problems what could not be read and why.
+func (t *table) attach(s *Snapshot, pids []int, deadline time.Duration) {
+	s.Processes = t.rows[:0]
+	if t.late {
+		s.Processes = make([]Process, 0, len(pids))
 	}
-	read := slices.DeleteFunc(t.rows, func(p Process) bool { return p.PID == 0 })
-	for i := range read {
-		read[i].Unreadable = slices.Clone(read[i].Unreadable)
-	}
-	return read
-}
-
-// explain says in s.Problems what could not be read, and why.
-func (t *table) explain(s *Snapshot, deadline time.Duration) {
-	var refused, noArgs, cut []int
-	for i := range s.Processes {
-		p := &s.Processes[i]
+	var blocked, refused, skippedArgs, refusedArgs, cut []int
+	for i, pid := range pids {
+		p, err, argsErr := Process{PID: pid, PPID: UnknownPPID}, errBlocked, t.argsErrs[i]
+		if t.stats[i].complete.Load() {
+			p, err = t.rows[i], t.stats[i].err
+		}
+		if procfs.IsGone(err) || procfs.IsGone(argsErr) {
+			continue
+		}
 		switch {
-		case slices.Contains(t.blocked, p.PID):
-		case slices.Contains(p.Unreadable, "ppid"):
-			refused = append(refused, p.PID)
-		case slices.Contains(p.Unreadable, "args"):
-			noArgs = append(noArgs, p.PID)
-		case argsLen(p.Args) >= maxCmdline-1:
-			cut = append(cut, p.PID)
+		case err == errBlocked, argsErr == errBlocked:
+			blocked = append(blocked, pid)
+		case err != nil:
+			refused = append(refused, pid)
+		case argsErr == errSkipped:
+			skippedArgs = append(skippedArgs, pid)
+		case argsErr == errCut:
+			cut = append(cut, pid)
+		case argsErr != nil:
+			refusedArgs = append(refusedArgs, pid)
 		}
+		switch {
+		case err != nil:
+			p.Unreadable = []string{"ppid", "start", "name", "state", "args"}
+		case argsErr != nil && argsErr != errCut:
+			p.Unreadable = []string{"args"}
+		}
+		s.Processes = append(s.Processes, p)
 	}
-	slices.Sort(t.blocked)
-	if len(t.blocked) > 0 {
-		s.problem("reading %s did not come back within %v (the process or its memory is stuck in the kernel)", PIDList(t.blocked), deadline)
+	if len(blocked) > 0 {
+		s.problem("reading %s did not come back within %v (the process or its memory is stuck in the kernel)", PIDList(blocked), deadline)
 	}
 	if len(refused) > 0 {
 		s.problem("nothing about %s may be read", PIDList(refused))
 	}
-	if len(noArgs) > 0 && t.statOnly.Load() {
-		s.problem("the command lines of %s were left unread, since reading the others took too long", PIDList(noArgs))
-	} else if len(noArgs) > 0 {
-		s.problem("the command lines of %s may not be read", PIDList(noArgs))
+	if len(skippedArgs) > 0 {
+		s.problem("the command lines of %s were left unread, since reading the others took too long", PIDList(skippedArgs))
+	}
+	if len(refusedArgs) > 0 {
+		s.problem("the command lines of %s may not be read", PIDList(refusedArgs))
 	}
 	if len(cut) > 0 {
 		s.problem("the command lines of %s are longer than %d KiB and were cut", PIDList(cut), maxCmdline>>10)
 	}
 }
 
-// argsLen is the length of the vector as it stands in memory, less the last NUL.
-func argsLen(args []string) int {
-	n := len(args) - 1
-	for _, a := range args {
-		n += len(a)
+// A tableReader reads one process after the other.
+type tableReader struct {
+	procfs.Reader // of the procfs mount
+	boot          time.Time
+	pageSize      int64
+	args          []string // room for argument vectors
+}
+
+func newTableReader(root int, boot time.Time) *tableReader {
+	return &tableReader{Reader: procfs.Reader{Dir: root, Buf: make([]byte, 8<<10)}, boot: boot, pageSize: int64(os.Getpagesize())}
+}
+
+// readStat reads dir/stat and the owner into p and st.
+func (r *tableReader) readStat(dir string, p *Process, st *statRead) {
+	defer st.complete.Store(true)
+	var file unix.Stat_t
+	content, err := r.ReadFile(dir+"/stat", 64<<10, &file)
+	if err != nil {
+		st.err = err
+		return
 	}
-	return n
+	stat, err := procfs.ParseStat(content)
+	// The file belongs to the process's user, but to root when the process may not be dumped; then only
+	// the directory has the right owner.
+	if err == nil && file.Uid == 0 && !stat.IsKernelThread() {
+		err = unix.Fstatat(r.Dir, dir, &file, 0)
+	}
+	if err != nil {
+		st.err = err
+		return
+	}
+	st.hasArgs = !stat.IsKernelThread() && stat.State != 'Z' && stat.State != 'X'
+	st.uid = int(file.Uid)
+	st.rss = stat.RSS * r.pageSize
+	st.cpu = float64(stat.CPU) / procfs.TicksPerSecond
+	p.UID, p.RSSBytes, p.CPUSeconds = &st.uid, &st.rss, &st.cpu
+	p.PPID, p.PGID, p.SID = stat.PPID, stat.PGID, stat.Session
+	p.Name = string(stat.Comm)
+	p.State = string(rune(stat.State))
+	if stat.State == 'Z' && stat.Threads > 1 {
+		p.State = "Zl" // as ps(1) writes it: the first thread has exited, others run
+	}
+	p.TTY = procfs.TTYName(stat.TTY)
+	p.Start = stat.Start
+	if !r.boot.IsZero() {
+		p.Started = r.boot.Add(time.Duration(stat.Start) * (time.Second / procfs.TicksPerSecond))
+	}
+}
+
+// readArgs reads dir/cmdline. The arguments of one process share one string, and the vectors of
+// many processes one array.
+func (r *tableReader) readArgs(dir string) argsRead {
+	content, err := r.ReadFile(dir+"/cmdline", maxCmdline, nil)
+	if err != nil {
+		return argsRead{err: err}
+	}
+	if need := bytes.Count(content, []byte{0}) + 1; need > cap(r.args)-len(r.args) {
+		r.args = make([]string, 0, max(need, 512))
+	}
+	first := len(r.args)
+	r.args = procfs.SplitCmdline(string(content), r.args)
+	var v argsRead
+	if len(r.args) > first {
+		v.args = r.args[first:len(r.args):len(r.args)]
+	}
+	if len(content) == maxCmdline {
+		v.err = errCut
+	}
+	return v
 }

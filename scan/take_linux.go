@@ -40,16 +40,14 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 	if boot.IsZero() {
 		s.problem("%s/stat does not tell when the machine started: the ages of processes are unknown", path)
 	}
-	t := newTable(root, pids, boot)
-	if err := t.read(ctx, o.Deadline); err != nil {
+	table := readTable(ctx, root, pids, boot, o.Deadline)
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.Processes = t.processes()
+	table.attach(s, pids, o.Deadline)
 	if len(s.Processes) == 0 {
 		return fmt.Errorf("cannot list the processes: none of the %d in %s stayed to be read", len(pids), path)
 	}
-	t.explain(s, o.Deadline)
-
 	nameUsers(ctx, s, o.Deadline)
 	readHost(root, boot, s)
 	explainHidden(root, filepath.Clean(path), s)
