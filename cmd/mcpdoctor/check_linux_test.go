@@ -39,7 +39,7 @@ func TestCheckWhatCannotBe(t *testing.T) {
 		{[]string{"--"}, "there is no command to check"},
 		{[]string{"--", ""}, "there is no command to check"},
 		{[]string{"--timeout", "10ms", "--", "cat"}, "--timeout is too short"},
-		{[]string{"--timeout", "soon", "--", "cat"}, "it is a length of time"},
+		{[]string{"--timeout", "soon", "--", "cat"}, "use a duration"},
 		{[]string{"--bogus", "--", "cat"}, "unknown flag"},
 		{[]string{"--", "no-such-command-anywhere"}, "there is no command no-such-command-anywhere"},
 		{[]string{"--", plain}, plain + " is not executable"},

@@ -16,11 +16,9 @@ func newConfig(w *world) *cobra.Command {
 	color := choice{value: "auto", of: []string{"auto", "always", "never"}}
 	c := verb(&cobra.Command{
 		Use:   "config",
-		Short: "List the MCP servers that clients are configured to start, and how many run",
-		Long: "config reads the configuration files of the MCP clients that it knows: those of the user who runs it, and the project\n" +
-			"files of the folders that running clients work in. It lists every server by client and file, how it is started and\n" +
-			"how many instances of it run now, and advises what prevents leaks. Environment variables are never shown, and\n" +
-			"secrets in arguments and URLs are taken out.",
+		Short: "List the configured MCP servers, how many of each run, and what invites leaks.",
+		Long: "List the MCP servers in your clients' configuration files, how many instances of each run, and what invites leaks.\n" +
+			"Project files are read in the directories of running clients. Environment variables are never shown; secrets are redacted.",
 		Example: "  mcpdoctor config\n  mcpdoctor config -v\n  mcpdoctor config --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
@@ -41,9 +39,9 @@ func newConfig(w *world) *cobra.Command {
 		return nil
 	})
 	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print what was found as JSON")
-	f.Var(&color, "color", "when to use colour")
-	f.BoolVarP(&verbose, "verbose", "v", false, "list every place that was looked at, and what was there")
+	f.BoolVar(&asJSON, "json", false, "print the configuration as JSON")
+	f.Var(&color, "color", "use colour")
+	f.BoolVarP(&verbose, "verbose", "v", false, "list every place that was read")
 	offer(c, "color", color.of)
 	return c
 }

@@ -12,7 +12,7 @@ import (
 func newExplain(w *world) *cobra.Command {
 	return verb(&cobra.Command{
 		Use:               "explain [RULE]",
-		Short:             "Tell what a rule looks for, when it may be wrong and what you can change",
+		Short:             "Explain a rule: what it looks for, when it can be wrong, what to change.",
 		Example:           "  mcpdoctor explain\n  mcpdoctor explain orphan",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRules,
@@ -32,13 +32,13 @@ func newExplain(w *world) *cobra.Command {
 func newRules(w *world) *cobra.Command {
 	var asJSON bool
 	c := verb(&cobra.Command{
-		Use: "rules", Short: "List the rules", Example: "  mcpdoctor rules --json", Args: cobra.NoArgs,
+		Use: "rules", Short: "List the rules.", Example: "  mcpdoctor rules --json", Args: cobra.NoArgs,
 	}, func(context.Context, []string) error {
 		if asJSON {
 			return report.RulesJSON(w.out, rules.Rules())
 		}
 		return report.RuleList(w.out, rules.Rules(), report.Options{Width: w.width(), Color: w.colour("auto")})
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print all that is known about them as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the rules, with all their texts, as JSON")
 	return c
 }

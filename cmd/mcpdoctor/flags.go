@@ -24,14 +24,14 @@ func (c *choice) Type() string   { return strings.Join(c.of, "|") }
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
-		return fmt.Errorf("it is one of %s", strings.Join(c.of, ", "))
+		return fmt.Errorf("use one of %s", strings.Join(c.of, ", "))
 	}
 	c.value = s
 	return nil
 }
 
-// fileName is a flag that takes the name of a file. An empty one is a variable of a script that was
-// not set, and must not mean that the flag was not given.
+// fileName is a flag that takes the name of a file. An empty name is an unset variable of a script, and not a flag
+// that was not given.
 type fileName struct{ name *string }
 
 func (f *fileName) String() string {
@@ -44,18 +44,18 @@ func (f *fileName) Type() string { return "file" }
 
 func (f *fileName) Set(name string) error {
 	if name == "" {
-		return fmt.Errorf("it is the name of a file")
+		return fmt.Errorf("the name is empty")
 	}
 	*f.name = name
 	return nil
 }
 
-// span is a flag that takes a length of time as people write it: 90s, 10m, 1h30m, 2d.
+// span is a flag that takes a duration, days included: 90s, 10m, 1h30m, 2d.
 type span struct{ time.Duration }
 
 func (s *span) Type() string { return "duration" }
 
-// String is the shortest form that Set takes back: 1h and not 1h0m0s, 2d and not 48h0m0s.
+// String is the shortest form that Set accepts: 1h and not 1h0m0s, 2d and not 48h0m0s.
 func (s *span) String() string {
 	const day = 24 * time.Hour
 	days := min(s.Duration/day, math.MaxUint16) // Set takes no more of them
@@ -82,7 +82,7 @@ func (s *span) Set(text string) error {
 	if d, after, ok := strings.Cut(text, "d"); ok {
 		n, err := strconv.ParseUint(d, 10, 16)
 		if err != nil {
-			return fmt.Errorf("it is a length of time such as 90s, 10m, 1h30m or 2d")
+			return fmt.Errorf("use a duration such as 90s, 10m, 1h30m or 2d")
 		}
 		days, rest = time.Duration(n)*24*time.Hour, after
 	}
@@ -90,17 +90,17 @@ func (s *span) Set(text string) error {
 	if rest != "" || days == 0 {
 		var err error
 		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
-			return fmt.Errorf("it is a length of time such as 90s, 10m, 1h30m or 2d")
+			return fmt.Errorf("use a duration such as 90s, 10m, 1h30m or 2d")
 		}
 	}
 	if days > math.MaxInt64-d {
-		return fmt.Errorf("it is longer than can be counted")
+		return fmt.Errorf("the duration is too long")
 	}
 	s.Duration = days + d
 	return nil
 }
 
-// ruleIDs is a flag that names rules, once or several times.
+// ruleIDs is a repeatable flag that names a rule.
 type ruleIDs struct{ ids []string }
 
 func (r *ruleIDs) String() string { return strings.Join(r.ids, ",") }
@@ -111,7 +111,7 @@ func (r *ruleIDs) Set(id string) error {
 	case rule == nil:
 		return fmt.Errorf("no such rule; there are %s", strings.Join(scanned(), ", "))
 	case rule.Probe:
-		return fmt.Errorf("it is not found by looking at processes, but by asking: mcpdoctor probe URL")
+		return fmt.Errorf("mcpdoctor probe URL finds it, scan and reap do not")
 	}
 	if !slices.Contains(r.ids, id) {
 		r.ids = append(r.ids, id)
@@ -119,7 +119,7 @@ func (r *ruleIDs) Set(id string) error {
 	return nil
 }
 
-// scanned are the IDs of the rules that judge processes.
+// scanned returns the IDs of the rules that judge processes.
 func scanned() []string {
 	var ids []string
 	for _, r := range rules.Rules() {
@@ -130,12 +130,12 @@ func scanned() []string {
 	return ids
 }
 
-// completeRules offers the IDs with their titles to the shell.
+// completeRules completes rule IDs.
 func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return titles(rules.Rules())
 }
 
-// completeScanned offers those of the rules that judge processes.
+// completeScanned completes the IDs of rules that judge processes.
 func completeScanned(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return titles(slices.DeleteFunc(rules.Rules(), func(r *rules.Rule) bool { return r.Probe }))
 }
@@ -148,7 +148,7 @@ func titles(of []*rules.Rule) ([]string, cobra.ShellCompDirective) {
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// offer lets the shell complete a flag from a few words.
+// offer completes a flag from a few words.
 func offer(c *cobra.Command, flag string, words []string) {
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that does not exist
 }

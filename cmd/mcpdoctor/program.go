@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// ownPath is the path by which this program can be started later, also after an upgrade. It is an error
-// when there is none that stays: a job whose program has vanished fails where nobody looks.
+// ownPath is the path by which this program can be started later, also after an upgrade. A path that will not
+// last is an error: a job whose program has vanished fails unseen.
 func ownPath() (string, error) {
 	file, err := os.Executable()
 	if err != nil {
-		return "", &problem{what: "cannot tell where mcpdoctor itself is: " + err.Error(), hint: "call it by its full path"}
+		return "", &problem{what: "cannot find mcpdoctor's own path: " + err.Error(), hint: "call it by its full path"}
 	}
 	return lastingPath(os.Args[0], file, temporaryFolders())
 }
 
-// lastingPath chooses between the name that a program was called by and its file. The name comes first
-// when it leads to the file: that of a package manager (Homebrew, Nix, stow) is a link which stays when
-// an upgrade moves the file, whose own path has the version in it.
+// lastingPath chooses between the name that a program was called by and its file. The name comes first if it
+// leads to the file: a package manager's (Homebrew, Nix, stow) is a link that stays when an upgrade moves the
+// file, whose own path has the version in it.
 func lastingPath(called, file string, temporary []string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return "", &problem{what: "mcpdoctor is no longer where it was started from: " + err.Error(), hint: "install it again, and call it from there"}
+		return "", &problem{what: "mcpdoctor is no longer where it was started: " + err.Error(), hint: "install it again, and call it from there"}
 	}
 	paths := []string{file}
 	if found, err := exec.LookPath(called); err == nil {
@@ -39,8 +39,8 @@ func lastingPath(called, file string, temporary []string) (string, error) {
 		}
 	}
 	return "", &problem{
-		what: "this mcpdoctor lies where files do not stay: " + file,
-		hint: "put it where programs stay (from its source: go install ./cmd/mcpdoctor), and call it from there",
+		what: "this mcpdoctor is in a temporary directory: " + file,
+		hint: "install it (from its source: go install ./cmd/mcpdoctor), and call it from there",
 	}
 }
 
@@ -49,11 +49,11 @@ func leadsTo(path string, file os.FileInfo) bool {
 	return err == nil && os.SameFile(info, file)
 }
 
-// goCache is a folder of Go's build cache, from which go run starts a program of a module since Go
-// 1.24. What was not used for some days is removed from it.
+// goCache is a directory of Go's build cache, from which go run starts programs since Go 1.24. Unused files are
+// removed from it after some days.
 var goCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 
-// passing tells that a path leads into or through a folder whose files are removed one day.
+// passing reports whether a path leads through a directory whose files are removed one day.
 func passing(path string, temporary []string) bool {
 	both := []string{path}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
@@ -72,7 +72,7 @@ func passing(path string, temporary []string) bool {
 	return false
 }
 
-// temporaryFolders are those whose files go with the next boot, or with age. On macOS they are links.
+// temporaryFolders are directories whose files are removed at boot or with age. On macOS they are links.
 func temporaryFolders() []string {
 	dirs := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	for _, dir := range dirs {

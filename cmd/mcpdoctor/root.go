@@ -17,7 +17,7 @@ const (
 	exitTrouble  = 2
 )
 
-// errFound says that the scan itself succeeded and found something.
+// errFound is the outcome of a scan that found something.
 var errFound = errors.New("findings")
 
 // run is the whole command: arguments in, exit code out.
@@ -32,9 +32,9 @@ func run(ctx context.Context, args []string, w *world) int {
 		return exitFindings
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return exitTrouble // main says that it was interrupted
+		return exitTrouble // main prints that it was interrupted
 	}
-	// An error from before a verb began to run is one of usage.
+	// An error before the verb ran is one of usage.
 	var p *problem
 	if !errors.As(err, &p) && !started(cmd) {
 		err = &problem{what: usageWords(err), hint: fmt.Sprintf("%s --help shows what it takes", cmd.CommandPath())}
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, w *world) int {
 	return exitTrouble
 }
 
-// usageWords brings cobra's messages into the form of ours.
+// usageWords turns a message of cobra's into one of ours.
 func usageWords(err error) string {
 	words, _, _ := strings.Cut(err.Error(), "\n")
 	words = strings.TrimSuffix(words, fmt.Sprintf(" for %q", "mcpdoctor"))
@@ -55,7 +55,7 @@ const ran = "mcpdoctor/ran"
 
 func started(cmd *cobra.Command) bool { return cmd.Annotations[ran] != "" }
 
-// verb makes a command whose errors after its start are no usage errors.
+// verb makes a command whose errors, once it runs, are no usage errors.
 func verb(c *cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Annotations == nil {
@@ -67,12 +67,25 @@ func verb(c *cobra.Command, do func(ctx context.Context, args []string) error) *
 	return c
 }
 
+// help is the layout of --help: usage, one sentence, a line for each command and flag, examples.
+const help = `Usage: {{.UseLine}}
+
+{{with or .Long .Short}}{{.}}{{end}}
+{{if .HasAvailableSubCommands}}
+Commands:
+{{range .Commands}}{{if .IsAvailableCommand}}  {{rpad .Name .NamePadding}} {{.Short}}
+{{end}}{{end}}{{end}}{{if .HasAvailableFlags}}
+Flags:
+{{.Flags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasExample}}
+Examples:
+{{.Example}}
+{{end}}`
+
 func newRoot(w *world) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "mcpdoctor",
-		Short: "Find leaked MCP server processes and what made them leak",
-		Long: "mcpdoctor walks the process table, recognises MCP clients, gateways and servers, and says which servers\n" +
-			"nobody will ever use again, what made them leak, and what to change so that it does not come back.",
+		Use:           "mcpdoctor COMMAND",
+		Short:         "Finds leaked MCP server processes, says what made them leak, and terminates exactly those.",
 		Example:       "  mcpdoctor scan\n  mcpdoctor explain spawn-per-request\n  mcpdoctor reap --older-than 1h",
 		Version:       version(),
 		SilenceErrors: true,
@@ -80,6 +93,8 @@ func newRoot(w *world) *cobra.Command {
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.DisableFlagsInUseLine = true
+	root.SetHelpTemplate(help)
 	root.SetIn(w.in)
 	root.SetOut(w.out)
 	root.SetErr(w.err)
@@ -92,7 +107,7 @@ func newRoot(w *world) *cobra.Command {
 
 func newVersion(w *world) *cobra.Command {
 	return verb(&cobra.Command{
-		Use: "version", Short: "Print the version", Example: "  mcpdoctor version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version.", Args: cobra.NoArgs,
 	}, func(context.Context, []string) error {
 		_, err := io.WriteString(w.out, "mcpdoctor "+version()+"\n")
 		return err

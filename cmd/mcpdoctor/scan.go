@@ -38,24 +38,23 @@ func newScan(w *world) *cobra.Command {
 	}
 	c := verb(&cobra.Command{
 		Use:   "scan",
-		Short: "Look at the processes and say what leaked",
-		Long: "scan looks at the process table, or at one that was saved, and prints what leaked: with the evidence, the\n" +
-			"processes and what to do. It ends nothing.\n\n" +
+		Short: "Find leaked MCP servers, and what made them leak.",
+		Long: "Find leaked MCP servers, and what made them leak. Terminates nothing.\n\n" +
 			"Exit code: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or no view of the processes.",
 		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps -eo pid,ppid,etimes,rss,args | mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
 	f := c.Flags()
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.Var(&fileName{&o.from}, "from", "judge a saved snapshot, or the text of ps, from this `file` (- for stdin)")
-	f.Var(&fileName{&o.baseline}, "baseline", "compare with an earlier snapshot from this `file`")
-	f.Var(&o.rules, "rule", "print only the findings of this rule (may be repeated)")
-	f.Var(&o.failOn, "fail-on", "the least severity for exit code 1")
-	f.Var(&o.olderThan, "older-than", "leave out what is younger, as reap does")
-	f.Var(&o.color, "color", "when to use colour")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every process, and every server with the reason why it is kept")
-	f.BoolVar(&o.all, "all", false, "the same as -v")
-	f.BoolVar(&o.pss, "pss", false, "read the memory that would come back too (PSS), which is slow for large processes")
+	f.Var(&fileName{&o.from}, "from", "read a snapshot or the text of ps from this `file` (- for stdin)")
+	f.Var(&fileName{&o.baseline}, "baseline", "compare with the earlier snapshot in this `file`")
+	f.Var(&o.rules, "rule", "only findings of this rule (repeatable)")
+	f.Var(&o.failOn, "fail-on", "lowest severity for exit code 1")
+	f.Var(&o.olderThan, "older-than", "only processes at least this old")
+	f.Var(&o.color, "color", "use colour")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every process, and every server with its owner")
+	f.BoolVar(&o.all, "all", false, "same as -v")
+	f.BoolVar(&o.pss, "pss", false, "read PSS, the memory that terminating frees (slow for large processes)")
 	offer(c, "fail-on", o.failOn.of)
 	offer(c, "color", o.color.of)
 	_ = c.RegisterFlagCompletionFunc("rule", completeScanned)
@@ -102,24 +101,24 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	case o.fails(r):
 		return errFound
 	case r.Parentless && o.failOn.value != "never":
-		return &problem{what: "the table does not say who started whom, so that nothing can be told", hint: "take it with: ps -eo pid,ppid,etimes,rss,args"}
+		return &problem{what: "the input has no parent PIDs, so leaks cannot be detected", hint: "capture it with: ps -eo pid,ppid,etimes,rss,args"}
 	}
 	return nil
 }
 
-// asked says what the findings were limited to; empty for all.
+// asked describes what the findings were limited to; empty for all.
 func (o *scanOptions) asked() string {
 	var limits []string
 	if len(o.rules.ids) > 0 {
 		limits = append(limits, "by "+strings.Join(o.rules.ids, " or "))
 	}
 	if o.olderThan.Duration > 0 {
-		limits = append(limits, "that is older than "+format.Age(o.olderThan.Duration))
+		limits = append(limits, "older than "+format.Age(o.olderThan.Duration))
 	}
 	return strings.Join(limits, " ")
 }
 
-// fails tells that something was found that is at least as severe as asked for.
+// fails reports whether a finding is at least as severe as --fail-on.
 func (o *scanOptions) fails(r *rules.Report) bool {
 	if o.failOn.value == "never" {
 		return false
@@ -132,7 +131,7 @@ func (o *scanOptions) fails(r *rules.Report) bool {
 	return false
 }
 
-// read reads a snapshot, or text of ps, from a file or from stdin.
+// read reads a snapshot or the text of ps from a file or stdin.
 func (w *world) read(name string) (*scan.Snapshot, error) {
 	var in io.Reader = w.in
 	shown := "stdin"
@@ -146,7 +145,7 @@ func (w *world) read(name string) (*scan.Snapshot, error) {
 	}
 	s, err := pasted.Read(in, w.now())
 	if err != nil {
-		return nil, &problem{what: shown + ": " + err.Error(), hint: "it may be a snapshot of mcpdoctor, or the text of ps with its header line"}
+		return nil, &problem{what: shown + ": " + err.Error(), hint: "it takes a snapshot of mcpdoctor, or the text of ps with its header line"}
 	}
 	return s, nil
 }

@@ -12,34 +12,33 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// job is what a scheduler is told to run: program reap --settle 20s --older-than olderThan. Nobody waits
-// for it, so that it can wait for the slowest server that is known to end by itself after its client.
+// job is what a scheduler runs: program reap --settle 20s --older-than olderThan. It can afford to wait for
+// the slowest server that is known to exit after its client.
 type job struct {
 	program   string // absolute path of mcpdoctor, with graphic characters only
-	olderThan string // as the flag takes it
+	olderThan string // in the syntax of the flag
 	home      string // of the user who runs schedule
 }
 
-// every is how often reap is run. It is what a leaked server stays beyond --older-than at most, so it
-// should be short against an hour; a run that finds nothing costs less than a tenth of a second of one
-// processor, so it may be.
+// every is the interval of the job, and the longest that a leaked server outlives --older-than. A run that
+// finds nothing takes less than 0.1 s of processor time, so the interval can be short.
 const every = 15 * time.Minute
 
-// scheduler is a program that runs others again and again.
+// scheduler is a program that runs jobs.
 type scheduler struct {
 	word  string
-	says  string
-	typed []string // other words that people have in mind for it
+	short string
+	typed []string // what people type instead
 	write func(job) (string, error)
 }
 
 var schedulers = []scheduler{
-	{word: "cron", says: "Print a crontab line", typed: []string{"crontab", "crond"}, write: cronTable},
-	{word: "systemd", says: "Print a shell script that installs a systemd user timer", typed: []string{"systemctl", "timer"}, write: systemdScript},
-	{word: "launchd", says: "Print a launchd agent", typed: []string{"launchctl", "launchagent", "plist"}, write: launchdAgent},
+	{word: "cron", short: "Print a crontab line.", typed: []string{"crontab", "crond"}, write: cronTable},
+	{word: "systemd", short: "Print a shell script that installs a systemd user timer.", typed: []string{"systemctl", "timer"}, write: systemdScript},
+	{word: "launchd", short: "Print a launchd agent.", typed: []string{"launchctl", "launchagent", "plist"}, write: launchdAgent},
 }
 
-// leastAge keeps a schedule from ending what has only just lost its client.
+// leastAge keeps a job from terminating servers that have only just lost their client.
 const leastAge = time.Minute
 
 func newSchedule(w *world) *cobra.Command {
@@ -47,12 +46,9 @@ func newSchedule(w *world) *cobra.Command {
 	var parent *cobra.Command
 	parent = verb(&cobra.Command{
 		Use:   "schedule [--older-than DUR] cron|systemd|launchd",
-		Short: "Print what makes cron, systemd or launchd run reap",
-		Long: "schedule prints what makes a scheduler run mcpdoctor reap every 15 minutes, as the user who installs it: a line for\n" +
-			"crontab, a shell script that installs a systemd user timer, or an agent for launchd. It installs nothing. The first\n" +
-			"lines of what it prints say how to install it, and how to remove it again.\n\n" +
-			"It runs this program by the path it was called by now, so call the one that stays. What reap ends, and what never,\n" +
-			"is in mcpdoctor reap --help.",
+		Short: "Print a cron, systemd or launchd job that runs reap every 15 minutes.",
+		Long: "Print a job that runs mcpdoctor reap every 15 minutes: a crontab line, a script that installs a systemd user timer,\n" +
+			"or a launchd agent. Installs nothing; the first lines of the output say how to install and remove it.",
 		Example: "  (crontab -l 2>/dev/null; mcpdoctor schedule cron) | crontab -\n" +
 			"  mcpdoctor schedule --older-than 2d systemd | sh\n" +
 			"  mcpdoctor schedule launchd >~/Library/LaunchAgents/mcpdoctor.reap.plist",
@@ -60,10 +56,10 @@ func newSchedule(w *world) *cobra.Command {
 	}, func(_ context.Context, args []string) error { return noScheduler(parent, args) })
 	parent.DisableFlagsInUseLine = true
 	parent.SuggestionsMinimumDistance = 2 // letters, which finds cron for corn
-	parent.PersistentFlags().Var(&age, "older-than", "what reap ends is at least this old")
+	parent.PersistentFlags().Var(&age, "older-than", "only processes at least this old")
 	for _, s := range schedulers {
 		parent.AddCommand(verb(&cobra.Command{
-			Use: s.word, Short: s.says, SuggestFor: s.typed, Args: cobra.NoArgs,
+			Use: s.word, Short: s.short, SuggestFor: s.typed, Args: cobra.NoArgs,
 			Example: "  mcpdoctor schedule --older-than 2d " + s.word,
 		}, func(context.Context, []string) error {
 			text, err := s.schedule(w, age)
@@ -79,11 +75,11 @@ func newSchedule(w *world) *cobra.Command {
 	return parent
 }
 
-// noScheduler is the error of a command line that names none.
+// noScheduler is the error of a command line without a known scheduler.
 func noScheduler(c *cobra.Command, args []string) error {
 	const words = "cron, systemd or launchd"
 	if len(args) == 0 {
-		return &problem{what: "what shall run it: " + words, hint: "mcpdoctor schedule --help shows examples"}
+		return &problem{what: "no scheduler: name " + words, hint: "mcpdoctor schedule --help shows examples"}
 	}
 	p := &problem{what: fmt.Sprintf("there is no schedule for %s", args[0]), hint: "it is one of " + words}
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
@@ -95,8 +91,8 @@ func noScheduler(c *cobra.Command, args []string) error {
 func (s scheduler) schedule(w *world, age span) (string, error) {
 	if age.Duration < leastAge {
 		return "", &problem{
-			what: "a schedule would end what has only just lost its client: --older-than is " + age.String(),
-			hint: "1m is the least, 1h is usual",
+			what: "--older-than " + age.String() + " is too short for a schedule: servers that have just lost their client may still exit",
+			hint: "use at least 1m; 1h is usual",
 		}
 	}
 	program, err := w.program()
@@ -105,21 +101,21 @@ func (s scheduler) schedule(w *world, age span) (string, error) {
 	}
 	if !strings.HasPrefix(program, "/") {
 		return "", &problem{
-			what: fmt.Sprintf("%s runs programs whose path begins with /, and this is %s", s.word, program),
-			hint: fmt.Sprintf("on Windows the Task Scheduler does it: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q", int(every.Minutes()), "mcpdoctor reap --settle 20s --older-than "+age.String()),
+			what: fmt.Sprintf("%s needs an absolute path, and this is %s", s.word, program),
+			hint: fmt.Sprintf("on Windows, use the Task Scheduler: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q", int(every.Minutes()), "mcpdoctor reap --settle 20s --older-than "+age.String()),
 		}
 	}
 	if !graphic(program) {
 		return "", &problem{
-			what: "the path of mcpdoctor has characters that no schedule can hold: " + program,
-			hint: "make a link to it where the path has none, and call it by that path",
+			what: "the path of mcpdoctor has control characters, which no scheduler takes: " + program,
+			hint: "link to it from another path, and call it by that path",
 		}
 	}
 	return s.write(job{program: program, olderThan: age.String(), home: home(w.getenv)})
 }
 
-// graphic tells that a path can be written into a file of lines, into XML and to a terminal: it is
-// UTF-8, and nothing in it breaks a line, is invisible or turns the direction of writing.
+// graphic reports whether a path can be written to a file of lines, to XML and to a terminal: it is UTF-8
+// without line breaks, invisible characters or changes of direction.
 func graphic(path string) bool {
 	return utf8.ValidString(path) && !strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsGraphic(r) })
 }

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// launchdAgent writes a property list (launchd.plist(5)). launchd throws away what an agent prints,
-// unless it names a file, and knows no ~ in its path. No two hyphens may stand in an XML comment, so
-// that none names a flag.
+// launchdAgent writes a property list (launchd.plist(5)). launchd discards an agent's output unless it names a
+// file, and expands no ~. An XML comment may not contain two hyphens, so none names a flag.
 func launchdAgent(j job) (string, error) {
 	if !strings.HasPrefix(j.home, "/") || !graphic(j.home) {
-		return "", &problem{what: fmt.Sprintf("launchd needs a file for what reap says, and the home folder is %q", j.home), hint: "set HOME"}
+		return "", &problem{what: fmt.Sprintf("launchd needs a file for reap's output, and the home directory is %q", j.home), hint: "set HOME"}
 	}
 	const text = `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <!--
-  A launchd agent that ends leaked MCP servers every 15 minutes, while you are logged in.
+  A launchd agent that terminates leaked MCP servers every 15 minutes, while you are logged in.
 
   install:  save this as ~/Library/LaunchAgents/mcpdoctor.reap.plist (mkdir -p ~/Library/LaunchAgents), then
             launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/mcpdoctor.reap.plist

@@ -5,19 +5,17 @@ import (
 	"strings"
 )
 
-// systemdScript writes a shell script that installs a user service and its timer: two files and three
-// commands, which one text can only hold as a script.
+// systemdScript writes a shell script that installs a user service and its timer.
 //
-// The timer catches nothing up (Persistent=): leaked processes do not outlive the boot, and after a
-// login the next run is at most 15 minutes away. It needs no random delay either: systemd itself moves
-// it within a minute (AccuracySec=).
+// The timer does not catch up on missed runs (Persistent=): leaked processes do not outlive the boot. It needs no
+// random delay: systemd moves it within a minute (AccuracySec=).
 func systemdScript(j job) (string, error) {
 	program, err := systemdProgram(j.program)
 	if err != nil {
 		return "", err
 	}
 	const text = `#!/bin/sh
-# Installs a systemd user timer that ends leaked MCP servers, at least %[2]s old, every 15 minutes.
+# Installs a systemd user timer that terminates leaked MCP servers, at least %[2]s old, every 15 minutes.
 #
 # install:  mcpdoctor schedule --older-than %[2]s systemd | sh
 # look:     systemctl --user list-timers mcpdoctor-reap.timer
@@ -26,7 +24,7 @@ func systemdScript(j job) (string, error) {
 #           rm "${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"/mcpdoctor-reap.*
 #           systemctl --user daemon-reload
 #
-# It runs while you are logged in. With "loginctl enable-linger" it runs always.
+# It runs while you are logged in, and always after "loginctl enable-linger".
 set -eu
 systemctl --user show-environment >/dev/null # without a user manager, stop before anything is written
 units="${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"
@@ -34,7 +32,7 @@ mkdir -p "$units"
 
 cat >"$units/mcpdoctor-reap.service" <<'END'
 [Unit]
-Description=End leaked MCP servers
+Description=Terminate leaked MCP servers
 
 # No sandbox (PrivateTmp=, PrivateUsers=, PrivatePIDs=, ProtectProc=, ProtectHome= ...): any of them would hide
 # processes, their files or their owners from mcpdoctor, which keeps what it cannot see.
@@ -48,7 +46,7 @@ END
 
 cat >"$units/mcpdoctor-reap.timer" <<'END'
 [Unit]
-Description=End leaked MCP servers every 15 minutes
+Description=Terminate leaked MCP servers every 15 minutes
 
 [Timer]
 OnCalendar=*:7/15
@@ -69,8 +67,8 @@ systemctl --user enable --now mcpdoctor-reap.timer
 func systemdProgram(path string) (string, error) {
 	if strings.ContainsAny(path, `"'\`) {
 		return "", &problem{
-			what: "systemd starts no program with a quote or a backslash in its path: " + path,
-			hint: "make a link to it where the path has none, and call it by that path",
+			what: "systemd cannot start a program with a quote or backslash in its path: " + path,
+			hint: "link to it from another path, and call it by that path",
 		}
 	}
 	if !strings.ContainsFunc(path, special) {

@@ -107,7 +107,7 @@ func TestScheduleHelpAndCompletion(t *testing.T) {
 	}
 	offered := doctor(t, "", "__complete", "schedule", "").out
 	for _, s := range schedulers {
-		if !strings.Contains(offered, s.word+"\t"+s.says+"\n") {
+		if !strings.Contains(offered, s.word+"\t"+s.short+"\n") {
 			t.Errorf("the shell is not offered %s:\n%s", s.word, offered)
 		}
 	}
@@ -286,10 +286,10 @@ func TestLastingPath(t *testing.T) {
 		{"no name", "", cellar, cellar, ""},
 		{"a link in a temporary folder", throughTemporary, cellar, cellar, ""},
 		{"a folder whose name begins like a temporary one", sibling, sibling, sibling, ""},
-		{"a file in a temporary folder", built, built, "", "files do not stay"},
-		{"a link into a temporary folder", intoTemporary, built, "", "files do not stay"},
-		{"the build cache", cached, cached, "", "files do not stay"},
-		{"removed", gone, gone, "", "no longer where it was started from"},
+		{"a file in a temporary folder", built, built, "", "is in a temporary directory"},
+		{"a link into a temporary folder", intoTemporary, built, "", "is in a temporary directory"},
+		{"the build cache", cached, cached, "", "is in a temporary directory"},
+		{"removed", gone, gone, "", "no longer where it was started"},
 	} {
 		got, err := lastingPath(c.called, c.file, temporary)
 		if got != c.want || (err != nil) != (c.trouble != "") {

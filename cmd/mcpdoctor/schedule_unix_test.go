@@ -302,7 +302,7 @@ func TestScheduleFromTemporaryFolder(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	_ = c.Run() // its exit code is looked at
-	if c.ProcessState.ExitCode() != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "lies where files do not stay: "+self) || !strings.Contains(stderr.String(), "hint: ") {
+	if c.ProcessState.ExitCode() != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "is in a temporary directory: "+self) || !strings.Contains(stderr.String(), "hint: ") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", c.ProcessState.ExitCode(), stdout.String(), stderr.String())
 	}
 }

@@ -16,9 +16,9 @@ func newSnapshot(w *world) *cobra.Command {
 	var pss bool
 	c := verb(&cobra.Command{
 		Use:   "snapshot",
-		Short: "Save what can be seen, for later or for somebody else",
-		Long: "snapshot writes the process table as one JSON value, one process a line, which scan --from judges anywhere.\n" +
-			"Secrets in command lines are taken out. Look at it before you give it away all the same.",
+		Short: "Save the process table, for scan --from.",
+		Long: "Save the process table as JSON, one process a line, for scan --from on any machine.\n" +
+			"Secrets in command lines are redacted; check the file before you share it.",
 		Example: "  mcpdoctor snapshot --out before.json\n  mcpdoctor snapshot | ssh host mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
@@ -29,7 +29,7 @@ func newSnapshot(w *world) *cobra.Command {
 		if out == "" || out == "-" {
 			return report.Snapshot(w.out, s.Snapshot)
 		}
-		// Readable by its owner only: command lines tell a lot even without their secrets.
+		// For its owner only: command lines say a lot even without their secrets.
 		f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return &problem{what: "cannot write the snapshot: " + err.Error(), hint: "choose another place with --out"}
@@ -40,7 +40,7 @@ func newSnapshot(w *world) *cobra.Command {
 		}
 		return f.Close()
 	})
-	c.Flags().BoolVar(&pss, "pss", false, "read the memory without what is shared, which is slow for large processes")
+	c.Flags().BoolVar(&pss, "pss", false, "read PSS, the memory that terminating frees (slow for large processes)")
 	c.Flags().Var(&fileName{&out}, "out", "write to this `file` instead of stdout")
 	return c
 }

@@ -17,7 +17,7 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// world is all that the command reaches outside of its arguments, so that a test can give another.
+// world is everything outside of the arguments that the command uses, so that tests can replace it.
 type world struct {
 	in       io.Reader
 	out, err io.Writer
@@ -27,23 +27,23 @@ type world struct {
 	// machine answers the questions of a look.
 	machine look.Machine
 
-	// program is the path by which this program can be started later.
+	// program returns the path by which this program can be started later.
 	program func() (string, error)
 
-	// What reap needs besides: the handle on one process, the lock that keeps two of its kind apart,
-	// the own PID, and whether a person sits at one of the streams.
+	// For reap: the handle of a process, the lock against a second reap, the own PID, whether one of the
+	// streams is a terminal, and whether the user is root.
 	openProcess func(scan.ID) (terminate.Handle, error)
 	lock        func() (unlock func(), err error)
 	self        int
 	person      func() bool
 	root        func() bool
 
-	// finish tells that the verb has something to finish, which an interrupt must not cut short: to
-	// say what it did, or to end what it started.
+	// finish is true while an interrupt has to wait for the verb: to report what it did, or to clean up what
+	// it started.
 	finish atomic.Bool
 }
 
-// problem is an error with the way out of it.
+// problem is an error with a hint.
 type problem struct {
 	what string
 	hint string
@@ -51,7 +51,7 @@ type problem struct {
 
 func (p *problem) Error() string { return p.what }
 
-// say writes an error and its hints to stderr, each on a line of its own whatever is in it.
+// say writes an error and its hint to stderr, each on one line.
 func (w *world) say(err error) {
 	fmt.Fprintln(w.err, "mcpdoctor: error: "+oneLine(err.Error()))
 	var p *problem
@@ -60,14 +60,14 @@ func (w *world) say(err error) {
 	}
 }
 
-// oneLine keeps what stands in a file or an argument from commanding the terminal.
+// oneLine escapes whatever could control the terminal.
 func oneLine(s string) string {
 	quoted := fmt.Sprintf("%q", s)
 	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }
 
-// colour decides whether escape codes may be used: the flag first, then what the environment says
-// (no-color.org, bixense.com/clicolors), then whether a person reads.
+// colour reports whether to use colour: by the flag, then the environment (no-color.org,
+// bixense.com/clicolors), then whether stdout is a terminal.
 func (w *world) colour(flag string) bool {
 	switch {
 	case flag == "always":
@@ -82,12 +82,12 @@ func (w *world) colour(flag string) bool {
 	return w.width() > 0
 }
 
-// atTerminal tells that a person sits at one of the streams.
+// atTerminal reports whether one of the streams is a terminal.
 func atTerminal(streams ...*os.File) bool {
 	return slices.ContainsFunc(streams, func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) })
 }
 
-// width is the terminal's, in cells; 0 when stdout is no terminal.
+// width returns the terminal's width in cells; 0 when stdout is no terminal.
 func (w *world) width() int {
 	f, ok := w.out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

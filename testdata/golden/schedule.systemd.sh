@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs a systemd user timer that ends leaked MCP servers, at least 1h old, every 15 minutes.
+# Installs a systemd user timer that terminates leaked MCP servers, at least 1h old, every 15 minutes.
 #
 # install:  mcpdoctor schedule --older-than 1h systemd | sh
 # look:     systemctl --user list-timers mcpdoctor-reap.timer
@@ -8,7 +8,7 @@
 #           rm "${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"/mcpdoctor-reap.*
 #           systemctl --user daemon-reload
 #
-# It runs while you are logged in. With "loginctl enable-linger" it runs always.
+# It runs while you are logged in, and always after "loginctl enable-linger".
 set -eu
 systemctl --user show-environment >/dev/null # without a user manager, stop before anything is written
 units="${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"
@@ -16,7 +16,7 @@ mkdir -p "$units"
 
 cat >"$units/mcpdoctor-reap.service" <<'END'
 [Unit]
-Description=End leaked MCP servers
+Description=Terminate leaked MCP servers
 
 # No sandbox (PrivateTmp=, PrivateUsers=, PrivatePIDs=, ProtectProc=, ProtectHome= ...): any of them would hide
 # processes, their files or their owners from mcpdoctor, which keeps what it cannot see.
@@ -30,7 +30,7 @@ END
 
 cat >"$units/mcpdoctor-reap.timer" <<'END'
 [Unit]
-Description=End leaked MCP servers every 15 minutes
+Description=Terminate leaked MCP servers every 15 minutes
 
 [Timer]
 OnCalendar=*:7/15
