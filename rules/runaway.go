@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
 	"slices"
@@ -49,7 +50,7 @@ func findRunaways(j *judgement) []Finding {
 		all := j.ownedServers(parent)
 		if parent.Role == process.RoleGateway {
 			// Young servers may be answering requests: see spawn-per-request.
-			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < sessionIdle })
+			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < catalog.SessionAge })
 		}
 		n := kinds(all)
 		if open, counted := parent.Inbound(); parent.Role == process.RoleGateway && counted {

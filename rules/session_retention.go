@@ -1,5 +1,7 @@
 package rules
 
+import "mcpdoctor/rules/catalog"
+
 var _ = register(Rule{
 	ID:       "session-retention",
 	Order:    90,
@@ -22,23 +24,21 @@ var _ = register(Rule{
 		"other clients that were at work at the same time",
 	},
 	Remedy: []string{
-		RemedyNoSessions, RemedyIdleTimeout, Remedy404, RemedyGatewayTimeout, RemedyGateway404, RemedyTypeScript, RemedyMastra, RemedyFastMCP,
+		RemedyNoSessions, RemedyIdleTimeout, Remedy404, catalog.Supergateway.Remedies.IdleSession, catalog.Supergateway.Remedies.UnknownSession, RemedyTypeScript, RemedyMastra, RemedyFastMCP,
 		RemedyLog, RemedyOneMemory, RemedyWithout, RemedyDiscover,
 	},
 })
 
 // What several findings say, once.
 const (
-	RemedyNoSessions     = "hand out no sessions where none are needed"
-	RemedyTypeScript     = "the TypeScript SDK: a transport without sessionIdGenerator, made for each request and closed with it"
-	RemedyIdleTimeout    = "end sessions that are idle for some minutes, limit how many there may be (answer 503 beyond), and honour DELETE"
-	Remedy404            = "answer an unknown or ended session ID with 404, so that clients initialize again after a restart"
-	RemedyGatewayTimeout = "supergateway --stateful: add --sessionTimeout 600000, which ends a session that is idle for ten minutes"
-	RemedyGateway404     = "supergateway: version 4 answers an unknown session with 404, version 3 with 400"
-	RemedyMastra         = "@mastra/mcp: serverless: true instead of sessionIdGenerator"
-	RemedyFastMCP        = "FastMCP and the Python SDK: stateless_http=True"
-	RemedyLog            = "look into the server's log for what ended or blocked it: clients that come and go must not; limit how many sessions there may be, and answer 503 beyond"
-	RemedyOneMemory      = "where several instances share one address, keep sessions where all of them see them, or do without sessions: not every client keeps the cookie of a load balancer"
-	RemedyWithout        = "without a session serve the request, or hand out an Mcp-Session-Id with initialize and answer 400 to requests that lack it"
-	RemedyDiscover       = "answer initialize, or server/discover as revision 2026-07-28 demands"
+	RemedyNoSessions  = "hand out no sessions where none are needed"
+	RemedyTypeScript  = "the TypeScript SDK: a transport without sessionIdGenerator, made for each request and closed with it"
+	RemedyIdleTimeout = "end sessions that are idle for some minutes, limit how many there may be (answer 503 beyond), and honour DELETE"
+	Remedy404         = "answer an unknown or ended session ID with 404, so that clients initialize again after a restart"
+	RemedyMastra      = "@mastra/mcp: serverless: true instead of sessionIdGenerator"
+	RemedyFastMCP     = "FastMCP and the Python SDK: stateless_http=True"
+	RemedyLog         = "look into the server's log for what ended or blocked it: clients that come and go must not; limit how many sessions there may be, and answer 503 beyond"
+	RemedyOneMemory   = "where several instances share one address, keep sessions where all of them see them, or do without sessions: not every client keeps the cookie of a load balancer"
+	RemedyWithout     = "without a session serve the request, or hand out an Mcp-Session-Id with initialize and answer 400 to requests that lack it"
+	RemedyDiscover    = "answer initialize, or server/discover as revision 2026-07-28 demands"
 )

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
@@ -38,61 +39,12 @@ var _ = register(Rule{
 	check: findSpawned,
 })
 
-const (
-	// inFlight is the age up to which a server may be working on its one request.
-	inFlight = 30 * time.Second
+// answered is the age from which a server for one request counts as left over while no connection is open.
+const answered = 5 * time.Second
 
-	// answered is the same while no connection is open, so that no client is waiting.
-	answered = 5 * time.Second
-
-	// sessionIdle is the age from which the number of servers of sessions is suspicious.
-	sessionIdle = 10 * time.Minute
-)
-
-// mode is how a gateway is meant to use its servers.
-type mode struct {
-	perRequest bool          // each server is for one request
-	atLeast    int           // so many left-over copies make a finding
-	idle       time.Duration // so old they have to be
-	proved     time.Duration // from this age on they are known to be left over; never when 0
-	why        string        // what this is read from
-}
-
-func (j *judgement) modeOf(gateway *process.Instance) mode {
-	c := gateway.Recognition.Command
-	switch gateway.Name {
-	case "supergateway":
-		return supergatewayMode(c, gateway.Version())
-	case "docker mcp gateway":
-		if _, kept := c.Flag("--long-lived"); !kept {
-			return mode{perRequest: true, atLeast: 2, idle: inFlight, why: "without --long-lived each container is for one call, and should have ended with it"}
-		}
-	}
-	return mode{atLeast: 5, idle: sessionIdle, why: "one server per session is the most that it needs"}
-}
-
-// supergatewayMode reads the flags of supergateway. What they do was read in its source and
-// measured, for 3.4.3 and 4.0.0.
-func supergatewayMode(c command.Command, version string) mode {
-	_, stateful := c.Flag("--stateful")
-	timeout, timed := c.Flag("--sessionTimeout")
-	transport, _ := c.Flag("--outputTransport")
-	const ended = "without --stateful each server is for one request, and should have ended with it"
-	switch {
-	case len(c.Args) == 0:
-		return mode{atLeast: 5, idle: time.Minute, why: "its own flags cannot be seen (pm2 cuts a command line down to the script)"}
-	case !strings.EqualFold(transport, "streamableHttp"):
-		return mode{atLeast: 5, idle: sessionIdle, why: "in this mode one server is for all clients"}
-	case !stateful && version == "": // 4 keeps some servers for five minutes after their request
-		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: sessionIdle, why: ended}
-	case !stateful && process.Major(version) < 4:
-		return mode{perRequest: true, atLeast: 2, idle: inFlight, proved: inFlight, why: ended}
-	case !stateful:
-		return mode{perRequest: true, atLeast: 3, idle: sessionIdle, why: "supergateway 4 keeps a server for 5 minutes at most after its request"}
-	case timed:
-		return mode{atLeast: 5, idle: max(sessionIdle, 2*process.Milliseconds(timeout)), why: "it runs with --stateful --sessionTimeout " + timeout}
-	}
-	return mode{atLeast: 5, idle: sessionIdle, why: "with --stateful but without --sessionTimeout a session that is not closed is kept" + process.ForHowLong(version)}
+// modeOf is how a gateway is meant to use its servers.
+func modeOf(gateway *process.Instance) catalog.Mode {
+	return gateway.Recognition.Gateway.Mode(gateway.Recognition.Run(gateway.Version()))
 }
 
 func findSpawned(j *judgement) []Finding {
@@ -129,19 +81,19 @@ func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
 }
 
 func (j *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
-	m := j.modeOf(gateway)
+	m := modeOf(gateway)
 	open, counted := gateway.Inbound()
 	// A gateway that does not listen itself may be given its connections by another process (a worker of a
 	// cluster), or may only finish old ones.
 	deputy := counted && !hasPort(gateway.Listen())
-	if m.proved == inFlight && counted && !deputy && open == 0 {
-		m.idle, m.proved = answered, answered // a client that is waiting has a connection
+	if m.Proved == catalog.RequestAge && counted && !deputy && open == 0 {
+		m.Idle, m.Proved = answered, answered // a client that is waiting has a connection
 	}
 	idle := slices.DeleteFunc(slices.Clone(copies), func(in *process.Instance) bool {
 		age, known := in.Age()
-		return !known || in == newest || age < m.idle
+		return !known || in == newest || age < m.Idle
 	})
-	if j.excess(idle, copies, m, open) < m.atLeast || !j.spread(idle, m) {
+	if j.excess(idle, copies, m, open) < m.AtLeast || !j.spread(idle, m) {
 		return Finding{}, false
 	}
 	proved := provedAge(gateway, m, open, counted, deputy)
@@ -166,17 +118,17 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 			c.onRequest = append(c.onRequest, in)
 		}
 	}
-	if m.proved > 0 && m.proved < sessionIdle || len(c.safe) > 0 { // the leak is certain, whatever is safe
+	if m.Proved > 0 && m.Proved < catalog.SessionAge || len(c.safe) > 0 { // the leak is certain, whatever is safe
 		c.severity, c.confidence = Error, process.Certain
 	}
 	per := "per session"
-	if m.perRequest {
+	if m.PerRequest {
 		per = "per request"
 	}
 	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS",
 		j.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
 	all := format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies)))
-	c.evidence = append(j.agesOf(copies), all+" still running: "+m.why)
+	c.evidence = append(j.agesOf(copies), all+" still running: "+m.Why)
 	c.evidence = append(c.evidence, j.gatewayFacts(gateway, len(copies))...)
 	if len(c.others) == 1 && c.others[0] == newest {
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is kept: it may be working", newest.Main().PID))
@@ -190,13 +142,13 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 // excess returns how many of the idle copies are more than the gateway can be using. As many servers as
 // there are open connections may be working, and which ones cannot be seen. In a mode of one request per
 // server, ten minutes are more than most clients wait.
-func (j *judgement) excess(idle, copies []*process.Instance, m mode, open int) int {
-	if !m.perRequest {
+func (j *judgement) excess(idle, copies []*process.Instance, m catalog.Mode, open int) int {
+	if !m.PerRequest {
 		return min(len(idle), len(copies)-open)
 	}
 	old := 0
 	for _, in := range idle {
-		if age, _ := in.Age(); age >= sessionIdle {
+		if age, _ := in.Age(); age >= catalog.SessionAge {
 			old++
 		}
 	}
@@ -204,33 +156,33 @@ func (j *judgement) excess(idle, copies []*process.Instance, m mode, open int) i
 }
 
 // provedAge returns the age from which a server of the gateway is known to be left over; 0 when none is.
-func provedAge(gateway *process.Instance, m mode, open int, counted, deputy bool) time.Duration {
+func provedAge(gateway *process.Instance, m catalog.Mode, open int, counted, deputy bool) time.Duration {
 	silence, known := gateway.InboundSilence()
 	switch {
-	case m.proved == 0:
+	case m.Proved == 0:
 		return 0
 	case gateway.Unreadable("listen"), deputy, open > 0 && !known:
 		return 0 // which server a connection waits for cannot be seen, and a request may take an hour
 	case open > 0:
 		// A server older than the oldest unanswered request works on none.
-		return max(m.proved, sessionIdle, silence+time.Minute)
+		return max(m.Proved, catalog.SessionAge, silence+time.Minute)
 	case !counted:
-		return max(m.proved, sessionIdle)
+		return max(m.Proved, catalog.SessionAge)
 	}
-	return m.proved
+	return m.Proved
 }
 
 // startsProgram reports whether the gateway's command line names in's program.
 func (j *judgement) startsProgram(gateway, in *process.Instance) bool {
-	return slices.ContainsFunc(gateway.Recognition.Command.GatewayTargets(), func(target string) bool {
-		return command.SameProgram(command.ParseLine(target, j.Snapshot.Host.OS), in.Recognition.Command)
+	return slices.ContainsFunc(gateway.Recognition.Targets(j.Snapshot.Host.OS), func(target command.Command) bool {
+		return command.SameProgram(target, in.Recognition.Command)
 	})
 }
 
 // spread reports whether the instances started one after another, and not in one burst of requests that may
 // still be in progress.
-func (j *judgement) spread(ins []*process.Instance, m mode) bool {
-	if m.proved > 0 {
+func (j *judgement) spread(ins []*process.Instance, m catalog.Mode) bool {
+	if m.Proved > 0 {
 		return true
 	}
 	return ins[len(ins)-1].Root().Started.Sub(ins[0].Root().Started) >= time.Minute
@@ -255,17 +207,8 @@ func (j *judgement) gatewayTitle(gateway *process.Instance) string {
 
 func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string {
 	var out []string
-	c := gateway.Recognition.Command
-	if gateway.Name == "supergateway" && len(c.Args) > 0 && process.Major(gateway.Version()) < 4 {
-		var absent []string
-		for _, flag := range []string{"--stateful", "--sessionTimeout"} {
-			if _, ok := c.Flag(flag); !ok {
-				absent = append(absent, flag)
-			}
-		}
-		if len(absent) > 0 {
-			out = append(out, format.List(absent, 2)+" "+format.Plural(len(absent), "is", "are")+" missing from its command line")
-		}
+	if absent := modeOf(gateway).Missing; len(absent) > 0 {
+		out = append(out, format.List(absent, 2)+" "+format.Plural(len(absent), "is", "are")+" missing from its command line")
 	}
 	if n, ok := gateway.Inbound(); ok {
 		line := fmt.Sprintf("%s %s open to it, against %s", format.Count(n, "connection"), format.Plural(n, "is", "are"), format.Count(copies, "server"))
@@ -280,18 +223,9 @@ func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string
 	return out
 }
 
-func (j *judgement) spawnRemedy(gateway *process.Instance, m mode, idle []*process.Instance, named bool) Remedy {
-	r := Remedy{Summary: "update the gateway, or configure it to terminate its servers"}
+func (j *judgement) spawnRemedy(gateway *process.Instance, m catalog.Mode, idle []*process.Instance, named bool) Remedy {
+	r := Remedy{Summary: m.Remedy}
 	pm2 := gateway.Owner.Kind == process.OwnerService && strings.HasPrefix(gateway.Owner.Name, "pm2")
-	switch gateway.Name {
-	case "supergateway":
-		r.Summary = "add --stateful --sessionTimeout 60000 to its command line, or update to supergateway 4, which ends each server with its request"
-		if m.idle == sessionIdle && process.Major(gateway.Version()) >= 4 {
-			r.Summary = "give it a shorter --sessionTimeout"
-		}
-	case "docker mcp gateway":
-		r.Summary = "update the docker MCP plugin, which uses containers again, and restart the session that started the gateway"
-	}
 	if pm2 {
 		app := strings.TrimSpace(strings.TrimPrefix(gateway.Owner.Name, "pm2"))
 		if app == "" {

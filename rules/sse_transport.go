@@ -1,5 +1,7 @@
 package rules
 
+import "mcpdoctor/rules/catalog"
+
 var _ = register(Rule{
 	ID:       "sse-transport",
 	Order:    100,
@@ -21,12 +23,11 @@ var _ = register(Rule{
 	Remedy: []string{
 		RemedyStreamableHTTP,
 		RemedyRefuseDead,
-		RemedySupergatewaySSE,
+		catalog.Supergateway.Remedies.SSE,
 	},
 })
 
 const (
-	RemedyStreamableHTTP  = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"
-	RemedySupergatewaySSE = "supergateway: --outputTransport streamableHttp instead of sse, and version 4: with sse, version 3 ends when a second client opens a stream"
-	RemedyRefuseDead      = "until then answer a POST to a session that is not there with 404, never with 202"
+	RemedyStreamableHTTP = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"
+	RemedyRefuseDead     = "until then answer a POST to a session that is not there with 404, never with 202"
 )

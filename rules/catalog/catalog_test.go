@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,11 +14,11 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Sorted(slices.Values(Files))
+	want := slices.Sorted(slices.Values(textFiles))
 	if !slices.Equal(names, want) {
-		t.Errorf("the folder has %q, Files has %q", names, want)
+		t.Errorf("the folder has %q, textFiles has %q", names, want)
 	}
-	for _, name := range Files {
+	for _, name := range textFiles {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -66,7 +67,7 @@ func TestDisjoint(t *testing.T) {
 		if never[p.Program] {
 			t.Errorf("%s is in %s and in lookalikes", p.Program, p.Family)
 		}
-		key := string(p.Family) + " " + p.Below + "//" + p.Program
+		key := fmt.Sprint(p.Family, " ", p.Below, "//", p.Program, " ", p.With, p.Without)
 		if seen[key] {
 			t.Errorf("%s has two rows in %s", p.Program, p.Family)
 		}
@@ -89,7 +90,7 @@ func TestParse(t *testing.T) {
 [servers]
 notes   notes-mcp  serve stdio, --mcp  --help   # a comment
 inhouse*
-team//app	-	(app)
+team//app, band	-	(app)
 [launchers]
 keyring run  keyring run  command+1  -s --service
 [lookalikes]
@@ -98,7 +99,7 @@ mcp-paint
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Programs) != 3 || len(c.Launchers) != 1 || len(c.Lookalikes) != 1 {
+	if len(c.Programs) != 4 || len(c.Launchers) != 1 || len(c.Lookalikes) != 1 {
 		t.Fatalf("%+v", c)
 	}
 	notes := c.Programs[0]
@@ -107,6 +108,9 @@ mcp-paint
 	}
 	if app := c.Programs[2]; app.Below != "team" || app.Program != "app" || !app.App || app.Name != "" {
 		t.Errorf("%+v", app)
+	}
+	if band := c.Programs[3]; band.Below != "" || band.Program != "band" || !band.App {
+		t.Errorf("%+v", band)
 	}
 	if l := c.Launchers[0]; l.Skip != 1 || l.Starts != StartsCommand || !l.Options["--service"] || len(l.Words) != 2 {
 		t.Errorf("%+v", l)

@@ -6,23 +6,22 @@ import (
 	"sync"
 )
 
-// index is the catalog, ready to be asked.
+// Index is the catalog by the names of programs.
 type Index struct {
 	Programs   map[string][]*Program
-	Prefixes   []*Program // those that end in "*"
+	Prefixes   []*Program // those that end in "*", without it
 	Launchers  map[string][]*Launcher
 	Lookalikes map[string]bool
 	Names      map[string]string // a server's package or binary to the one name of both
 }
 
-// loadIndex reads the embedded catalog, once and only when it is needed. That it can be read is
-// proved by the catalog's own tests.
-var Load = sync.OnceValue(BuildIndex)
+// Load builds the index of the embedded catalog once, when it is first needed.
+var Load = sync.OnceValue(build)
 
-func BuildIndex() *Index {
+func build() *Index {
 	c, err := Embedded()
 	if err != nil {
-		panic("rules: the embedded catalog is broken: " + err.Error())
+		panic("catalog: the embedded catalog is broken: " + err.Error())
 	}
 	x := &Index{
 		Programs: make(map[string][]*Program, len(c.Programs)), Launchers: make(map[string][]*Launcher, len(c.Launchers)),
@@ -41,8 +40,8 @@ func BuildIndex() *Index {
 		}
 	}
 	for _, rows := range x.Programs {
-		// A row that also asks for a folder says more, and is asked first.
-		slices.SortStableFunc(rows, func(a, b *Program) int { return strings.Compare(below(b), below(a)) })
+		// Rows that also ask for a folder are more specific and come first.
+		slices.SortStableFunc(rows, func(a, b *Program) int { return min(1, len(b.Below)) - min(1, len(a.Below)) })
 	}
 	for i := range c.Launchers {
 		l := &c.Launchers[i]
@@ -57,31 +56,18 @@ func BuildIndex() *Index {
 	return x
 }
 
-// below sorts: rows with a folder after those without, whatever the folder.
-func below(p *Program) string {
-	if p.Below != "" {
-		return "1"
-	}
-	return ""
-}
-
-// isApp tells that a desktop application has this name.
+// IsApp reports whether a desktop application has this name.
 func (x *Index) IsApp(name string) bool {
-	for _, p := range x.Programs[name] {
-		if p.App {
-			return true
-		}
-	}
-	return name == "electron"
+	return name == "electron" || slices.ContainsFunc(x.Programs[name], func(p *Program) bool { return p.App })
 }
 
-// isShell tells that a launcher's rows are those of a shell.
+// IsShell reports whether a launcher of this name is a shell.
 func (x *Index) IsShell(name string) bool {
 	rows := x.Launchers[name]
 	return len(rows) > 0 && rows[0].Starts == StartsLine
 }
 
-// wordSet is the words of a text as a set.
+// Words returns the words of a text as a set.
 func Words(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {

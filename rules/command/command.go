@@ -69,6 +69,15 @@ func ParseLine(text, os string) Command {
 	return l.Resolve()
 }
 
+// Target tells what a gateway was told to start.
+func Target(t catalog.Target, os string) Command {
+	if t.Line != "" {
+		return ParseLine(t.Line, os)
+	}
+	l := Line{OS: os, Words: t.Words}
+	return l.Resolve()
+}
+
 // layers is how many launchers are looked through. Real chains have up to five (`sh -c`, `env`,
 // `uv run`, `npx`, `tsx`); the limit keeps a made-up line from being peeled word by word.
 const layers = 12
@@ -294,21 +303,5 @@ func (l *Line) script(interpreter string, words []string, c *Command) {
 	}
 }
 
-// Flag returns the value of an option of the program, written `--name value` or `--name=value`, and
-// whether it is there. An option that is followed by another one has no value.
-func (c Command) Flag(name string) (value string, ok bool) {
-	for i, arg := range c.Args {
-		switch rest, has := strings.CutPrefix(arg, name); {
-		case arg == "--":
-			return "", false // what follows belongs to another program
-		case !has:
-		case rest == "" && i+1 < len(c.Args) && !strings.HasPrefix(c.Args[i+1], "-"):
-			return c.Args[i+1], true
-		case rest == "":
-			return "", true
-		case rest[0] == '=':
-			return rest[1:], true
-		}
-	}
-	return "", false
-}
+// Flag returns the value of an option of the program and reports whether it is there, as [catalog.Args.Flag] does.
+func (c Command) Flag(name string) (value string, ok bool) { return catalog.Args(c.Args).Flag(name) }

@@ -43,18 +43,14 @@ type Entry struct {
 	Args    []string `json:"args"`
 }
 
-// topics are the kinds of advice, the one that prevents most first. A topic returns nil for a server that it
-// does not concern.
-var topics = []struct {
+// topic is one kind of advice. It returns nil for a server that it does not concern.
+type topic struct {
 	Advice
 	advise func(*group) *AdviceItem
-}{
-	{Advice{
-		Topic:  "gateway",
-		Title:  "supergateway keeps servers that are no longer used",
-		Why:    "before version 4 it starts a server for each request and never terminates it; with --stateful it keeps one per session, forever without --sessionTimeout",
-		Remedy: "use supergateway@4; with --stateful, add --sessionTimeout",
-	}, adviseGateway},
+}
+
+// topics begin with the advice that prevents most.
+var topics = append(gatewayTopics(), []topic{
 	{Advice{
 		Topic:  "shared",
 		Title:  "several clients have the same server configured",
@@ -78,7 +74,7 @@ var topics = []struct {
 		Why:    "this transport is deprecated: its sessions are lost when the server is redeployed, and clients wait for them; Streamable HTTP has replaced it",
 		Remedy: "configure the URL for Streamable HTTP if the server has one; many have both",
 	}, adviseSSE},
-}
+}...)
 
 // group is one server with all entries that configure it.
 type group struct {
@@ -159,28 +155,26 @@ func (g *group) clients() []string {
 	return out
 }
 
-// isSupergateway reports whether the command starts a server behind supergateway. As the client of a URL it
-// keeps nothing.
-func isSupergateway(c *command.Command) bool {
-	return command.Canonical(c.Program) == "supergateway" && len(c.SupergatewayTargets()) > 0
-}
-
-func adviseGateway(g *group) *AdviceItem {
-	if g.entry == nil || !isSupergateway(&g.entry.command) {
-		return nil
+// gatewayTopics are what the catalog advises about gateways.
+func gatewayTopics() []topic {
+	var out []topic
+	for _, gateway := range catalog.AllGateways() {
+		a := gateway.Advice
+		if a == nil {
+			continue
+		}
+		out = append(out, topic{Advice{Topic: "gateway", Title: a.Title, Why: a.Why, Remedy: a.Remedy}, func(g *group) *AdviceItem {
+			if g.entry == nil || process.GatewayOf(g.entry.command) != gateway {
+				return nil
+			}
+			c := g.entry.command
+			if note := a.Note(catalog.Run{Args: c.Args, Version: c.Version}); note != "" {
+				return &AdviceItem{Note: note}
+			}
+			return nil
+		}})
 	}
-	c := &g.entry.command
-	_, stateful := c.Flag("--stateful")
-	_, timeout := c.Flag("--sessionTimeout")
-	switch {
-	case process.Major(c.Version) >= 4:
-		return nil
-	case !stateful:
-		return &AdviceItem{Note: "--stateful --sessionTimeout 600000 prevents it as well"}
-	case !timeout:
-		return &AdviceItem{Note: "--sessionTimeout is missing: 600000 is ten minutes"}
-	}
-	return nil
+	return out
 }
 
 func adviseShared(g *group) *AdviceItem {
@@ -196,9 +190,8 @@ func adviseShared(g *group) *AdviceItem {
 		item.Note = fmt.Sprintf("%d copies are running", len(copies))
 	}
 	line := shellLine(g.servers[0])
-	if line != "" && command.Canonical(g.entry.command.Program) != "supergateway" {
-		item.Commands = []string{"npx -y supergateway@4 --stdio " + command.QuoteLine([]string{line}) +
-			" --outputTransport streamableHttp --stateful --sessionTimeout 600000 --port 8000"}
+	if line != "" && command.Canonical(g.entry.command.Program) != catalog.Supergateway.Name {
+		item.Commands = []string{fmt.Sprintf(catalog.ServeHTTP, command.QuoteLine([]string{line}))}
 	}
 	return item
 }

@@ -6,6 +6,7 @@ package configured
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
@@ -47,14 +48,6 @@ func Folders(r *process.Recognised) []config.Folder {
 	return out
 }
 
-// fileFlags are the options by which clients and gateways are given a configuration file.
-var fileFlags = map[string][]string{
-	"Claude Code": {"--mcp-config"},
-	"mcp-proxy":   {"--named-server-config"},
-	"mcpo":        {"--config", "-c"},
-	"mcp-hub":     {"--config", "-c"},
-}
-
 // Named returns the configuration files that clients and gateways name on their command lines.
 func Named(r *process.Recognised) []config.Named {
 	var out []config.Named
@@ -63,9 +56,9 @@ func Named(r *process.Recognised) []config.Named {
 		if rec == nil || otherUser(r, p) {
 			continue
 		}
-		for _, flag := range fileFlags[rec.Name] {
+		for _, flag := range rec.ConfigFlags() {
 			file, _ := rec.Command.Flag(flag)
-			if file == "" || file[0] == '{' { // Claude Code also accepts the text itself
+			if file == "" || file[0] == '{' || strings.Contains(file, "://") { // Claude Code also accepts the text itself
 				continue
 			}
 			if n := (config.Named{Path: absolute(file, p.CWD), Client: rec.Name}); !slices.Contains(out, n) {

@@ -1,10 +1,11 @@
 package diagnose
 
 import (
+	"cmp"
 	"time"
 
 	"mcpdoctor/rules"
-	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan/facts"
 )
@@ -165,8 +166,8 @@ type endpointJudge struct {
 	out *EndpointReport
 
 	gateway string // the name of a known gateway that listens; else empty
-	version string
-	command command.Command
+	known   *catalog.Gateway
+	run     catalog.Run
 	runtime string // the interpreter of who listens; empty when it is none, or not seen
 
 	stranded string        // why clients are stranded by a restart; empty when they are not
@@ -210,17 +211,14 @@ func (j *endpointJudge) listener() {
 	rec := process.Classify(&p.Listener, p.OS)
 	j.runtime = rec.Command.Runtime
 	if rec.Role == process.RoleGateway {
-		j.gateway, j.version, j.command = rec.Name, p.Listener.Version, rec.Command
-		if j.version == "" {
-			j.version = rec.Command.Version
-		}
+		j.gateway, j.known, j.run = rec.Name, rec.Gateway, rec.Run(cmp.Or(p.Listener.Version, rec.Command.Version))
 	}
 	if rec.Name != "" && rec.Role != process.RoleLauncher {
 		out.Name = rec.Name
-		if rec.Role == process.RoleGateway && j.version != "" {
-			out.Name += " " + j.version
+		if rec.Role == process.RoleGateway && j.run.Version != "" {
+			out.Name += " " + j.run.Version
 		}
-		out.Mode = process.ServingMode(rec, j.version)
+		out.Mode = process.ServingMode(rec, j.run.Version)
 	}
 	j.out.Process = out
 }

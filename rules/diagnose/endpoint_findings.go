@@ -1,11 +1,13 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
@@ -144,8 +146,8 @@ func (j *endpointJudge) sse() rules.Finding {
 	if f.Severity == rules.Error {
 		remedies = append(remedies, rules.RemedyRefuseDead)
 	}
-	if j.gateway == "supergateway" {
-		remedies = []string{rules.RemedySupergatewaySSE}
+	if r := j.remedies().SSE; r != "" {
+		remedies = []string{r}
 	}
 	f.Remedy = j.remedy("sse-transport", remedies...)
 	return f
@@ -173,15 +175,14 @@ func (j *endpointJudge) retained() (rules.Finding, bool) {
 		}
 	}
 	if j.stranded != "" {
-		add(rules.Error, "a restart strands its clients: "+j.stranded, j.stranded, pick(j.gateway == "supergateway", rules.RemedyGateway404, rules.Remedy404))
+		add(rules.Error, "a restart strands its clients: "+j.stranded, j.stranded, cmp.Or(j.remedies().UnknownSession, rules.Remedy404))
 	}
 	if v := j.verdict(TopicDelete); v == Failed {
 		add(rules.Warning, "clients cannot end their sessions", "DELETE does not end a session", rules.RemedyIdleTimeout)
 	}
-	_, timed := j.command.Flag("--sessionTimeout")
-	if j.kept > 0 && !timed {
+	if j.kept > 0 && !j.run.Has("--sessionTimeout") {
 		add(rules.Info, "it keeps what clients drop, for "+format.Age(j.kept)+" at least", "a dropped session still answered after "+format.Age(j.kept),
-			pick(j.gateway == "supergateway", rules.RemedyGatewayTimeout, rules.RemedyIdleTimeout))
+			cmp.Or(j.remedies().IdleSession, rules.RemedyIdleTimeout))
 	}
 	if f.Title == "" {
 		return f, false
@@ -191,6 +192,14 @@ func (j *endpointJudge) retained() (rules.Finding, bool) {
 	}
 	f.Remedy = j.remedy("session-retention", f.Remedy.Steps...)
 	return f, true
+}
+
+// remedies are those of the gateway that listens.
+func (j *endpointJudge) remedies() catalog.Remedies {
+	if j.known == nil {
+		return catalog.Remedies{}
+	}
+	return j.known.Remedies
 }
 
 // broken are the rows that failed because the endpoint does not serve what it has to.

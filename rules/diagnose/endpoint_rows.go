@@ -3,10 +3,11 @@ package diagnose
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/format"
-	"mcpdoctor/rules/process"
 	"mcpdoctor/scan/facts"
 )
 
@@ -316,8 +317,8 @@ func (j *endpointJudge) processes() {
 	case deleted && many(cleared.SessionChildren+cleared.Strays):
 		j.piling = fmt.Sprintf("%s were deleted, and left %s", format.Count(r.Deleted, "session"), format.Count(cleared.SessionProcesses, "process"))
 		j.row(TopicProcesses, question, Failed, j.piling)
-	case j.forEver():
-		j.piling = line + ", for ever: --sessionTimeout is missing from its command line"
+	case j.mode().NeverEnds:
+		j.piling = line + ", for ever: " + strings.Join(j.mode().Missing, ", ") + " is missing from its command line"
 		j.row(TopicProcesses, question, Failed, j.piling)
 	case deleted:
 		j.row(TopicProcesses, question, Note, line+"; DELETE ended them")
@@ -326,9 +327,5 @@ func (j *endpointJudge) processes() {
 	}
 }
 
-// forEver tells that the gateway that listens is known to end no session by itself.
-func (j *endpointJudge) forEver() bool {
-	_, stateful := j.command.Flag("--stateful")
-	_, timed := j.command.Flag("--sessionTimeout")
-	return j.gateway == "supergateway" && stateful && !timed && j.version != "" && process.Major(j.version) < 4
-}
+// mode is how the gateway that listens uses its servers.
+func (j *endpointJudge) mode() catalog.Mode { return j.known.Mode(j.run) }

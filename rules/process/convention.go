@@ -232,5 +232,8 @@ func subCommand(c *command.Command) Confidence {
 	return ""
 }
 
+// searched is how many arguments are looked at.
+const searched = 24
+
 // serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
 var serving = catalog.Words("serve server start run stdio gateway")

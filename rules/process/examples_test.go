@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -202,32 +201,6 @@ func TestSameProgram(t *testing.T) {
 	}
 }
 
-func TestGatewayTargets(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"supergateway", "--stdio", "node server.mjs", "--port", "8080"}, []string{"node server.mjs"}},
-		{[]string{"bun", "/app/node_modules/.bin/supergateway", "--stdio", "bun", "my-mcp-server.js", "--port", "8080"}, []string{"bun my-mcp-server.js"}},
-		{[]string{"supergateway", "--stdio", "npx", "-y", "foo-mcp", "--keep", "--stateful"}, []string{"npx -y foo-mcp --keep"}},
-		{[]string{"supergateway", "--stdio=node x.js"}, []string{"node x.js"}},
-		{[]string{"supergateway"}, nil},
-		{[]string{"supergateway", "--stdio"}, nil},
-		{[]string{"mcp-proxy", "--port", "8080", "uvx", "mcp-server-fetch", "--x", "a b"}, []string{"uvx mcp-server-fetch --x 'a b'"}},
-		{[]string{"mcp-proxy", "--port=8080", "-e", "A", "b", "--", "uvx", "foo"}, []string{"uvx foo"}},
-		{[]string{"mcp-proxy", "--named-server", "a", "uvx x-mcp", "--named-server", "b", "npx y-mcp"}, []string{"uvx x-mcp", "npx y-mcp"}},
-		{[]string{"mcp-proxy", "https://example.com/sse"}, nil},
-		{[]string{"mcpo", "--port", "8000", "--api-key", "x", "--", "uvx", "mcp-server-time", "--local-timezone=UTC"}, []string{"uvx mcp-server-time --local-timezone=UTC"}},
-		{[]string{"mcpo", "--config", "x.json"}, nil},
-		{[]string{"mcp-inspector", "node", "build/index.js"}, []string{"node build/index.js"}},
-	} {
-		got := command.Parse(&scan.Process{Args: c.args}, "linux").GatewayTargets()
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.args, got, c.want)
-		}
-	}
-}
-
 func FuzzResolve(f *testing.F) {
 	for _, e := range examples(f) {
 		f.Add(strings.Join(e.process.Args, "\x00") + e.process.Cmdline)
@@ -237,7 +210,7 @@ func FuzzResolve(f *testing.F) {
 			for _, p := range [...]scan.Process{{Cmdline: line}, {Args: strings.Split(line, "\x00")}, {Args: []string{"sh", "-c", line}}, {Args: []string{"cmd", "/c", line}}} {
 				r := Classify(&p, os)
 				r.Command.Identity()
-				r.Command.GatewayTargets()
+				r.Targets(os)
 				command.SameProgram(r.Command, command.ParseLine(line, os))
 			}
 		}

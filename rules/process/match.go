@@ -79,17 +79,7 @@ func matches(p *catalog.Program, c *command.Command) bool {
 	if c.Kind == command.KindImage && p.Family != catalog.Servers && p.Family != catalog.Gateways {
 		return false // a client in a container is not the process that started it
 	}
-	for _, w := range p.Without {
-		if fulfils(w, c.Args) {
-			return false
-		}
-	}
-	for _, w := range p.With {
-		if fulfils(w, c.Args) {
-			return true
-		}
-	}
-	return len(p.With) == 0
+	return p.Accepts(c.Args)
 }
 
 // isOwner tells that a process of a desktop application is one that starts other programs: its
@@ -108,57 +98,4 @@ func isOwner(c *command.Command) bool {
 		return sub == "node.mojom.NodeService"
 	}
 	return false
-}
-
-// fulfils tells that arguments contain a flag, or begin with a sub-command.
-func fulfils(want catalog.Condition, args []string) bool {
-	if want[0][0] == '-' {
-		return hasFlag(args, want[0])
-	}
-	for i, arg := range args {
-		switch {
-		case i >= searched:
-			return false
-		case begins(args[i:], want):
-			return true
-		case arg == "" || arg == "--":
-			return false
-		case arg[0] == '-':
-		case i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "="):
-			// It may be the value of the option before it: codex -c key=value mcp-server.
-		default:
-			return false
-		}
-	}
-	return false
-}
-
-// searched is how many words may stand before a sub-command.
-const searched = 24
-
-func hasFlag(args []string, flag string) bool {
-	for _, arg := range args {
-		if arg == "--" {
-			return false
-		}
-		if rest, ok := strings.CutPrefix(arg, flag); ok && (rest == "" || rest[0] == '=') {
-			return true
-		}
-	}
-	return false
-}
-
-func begins(args []string, want catalog.Condition) bool {
-	if len(args) < len(want) {
-		return false
-	}
-	for i, w := range want {
-		if prefix, ok := strings.CutSuffix(w, "*"); ok && strings.HasPrefix(args[i], prefix) {
-			continue
-		}
-		if args[i] != w {
-			return false
-		}
-	}
-	return true
 }

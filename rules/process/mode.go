@@ -51,25 +51,9 @@ func Profile(c command.Command) string {
 	return dir
 }
 
-// headless tells that a client runs without a person in front of it: for one prompt, or driven by
-// another program over its stdin.
+// NonInteractive reports whether a client runs without a person in front of it, as its arguments say.
 func (in *Instance) NonInteractive() bool {
-	p := in.Main()
-	if p.TTY != "" && p.TTY != "-" || in.Recognition.By == ByRelation {
-		return false
-	}
-	c := in.Recognition.Command
-	for _, flag := range []string{"-p", "--print", "--input-format", "--output-format", "--headless"} {
-		if _, ok := c.Flag(flag); ok {
-			return true
-		}
-	}
-	if len(c.Args) == 0 {
-		return false
-	}
-	switch c.Args[0] {
-	case "exec", "run", "app-server":
-		return true
-	}
-	return false
+	tty := in.Main().TTY
+	rec := in.Recognition
+	return (tty == "" || tty == "-") && rec.By != ByRelation && rec.Client.NonInteractive(rec.Command.Args)
 }

@@ -44,6 +44,10 @@ type Recognition struct {
 	Confidence Confidence
 	Command    command.Command
 
+	// Client and Gateway are what the catalog knows about one; nil for all others.
+	Client  *catalog.Client
+	Gateway *catalog.Gateway
+
 	// Target is the role of what a launcher starts; empty for all others.
 	Target Role
 }
@@ -102,7 +106,7 @@ func identify(c *command.Command, words []string) Recognition {
 	}
 	row, known := findProgram(c)
 	if row != nil {
-		r := Recognition{Role: roles[row.Family], Name: row.Name, By: byCatalog, Confidence: Certain}
+		r := Recognition{Role: roles[row.Family], Name: row.Name, By: byCatalog, Confidence: Certain, Client: row.Client, Gateway: row.Gateway}
 		if r.Name == "" || r.Role == RoleServer && !strings.Contains(r.Name, " ") {
 			r.Name = c.Program // its own name says more than the one that it shares with its binary
 		}
@@ -115,4 +119,23 @@ func identify(c *command.Command, words []string) Recognition {
 		return Recognition{Role: RoleServer, Name: c.Program, By: ByConvention, Confidence: sure}
 	}
 	return Recognition{}
+}
+
+// GatewayOf returns the gateway that a command is; nil for none.
+func GatewayOf(c command.Command) *catalog.Gateway {
+	if row, _ := findProgram(&c); row != nil {
+		return row.Gateway
+	}
+	return nil
+}
+
+// ConfigFlags are the options with which a client or gateway names a file with the servers that it starts.
+func (rec *Recognition) ConfigFlags() []string {
+	switch {
+	case rec.Client != nil:
+		return rec.Client.ConfigFlags
+	case rec.Gateway != nil:
+		return rec.Gateway.ConfigFlags
+	}
+	return nil
 }

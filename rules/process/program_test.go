@@ -100,7 +100,7 @@ func TestLongLines(t *testing.T) {
 		for _, os := range [...]string{"linux", "windows"} {
 			r := Classify(&p, os)
 			r.Command.Identity()
-			r.Command.GatewayTargets()
+			r.Targets(os)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func BenchmarkClassifyNobody(b *testing.B) {
 func BenchmarkLoadIndex(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		catalog.BuildIndex()
+		catalog.Embedded()
 	}
 }
 

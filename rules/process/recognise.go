@@ -121,13 +121,10 @@ func (r *Recognised) recognise(node int32) *Recognition {
 	case parent.Role == RoleGateway:
 		// A gateway starts nothing but servers. Whether it was told to start this one only
 		// makes it surer: pm2 cuts a gateway's command line down to its script.
-		targets := parent.Command.GatewayTargets()
+		targets := parent.Targets(r.Snapshot.Host.OS)
 		rec.Confidence = Possible
-		for _, target := range targets {
-			told := command.ParseLine(target, r.Snapshot.Host.OS)
-			if command.SameProgram(told, rec.Command) {
-				rec.Confidence = Certain
-			}
+		if slices.ContainsFunc(targets, func(t command.Command) bool { return command.SameProgram(t, rec.Command) }) {
+			rec.Confidence = Certain
 		}
 		if len(targets) > 0 && rec.Confidence == Possible && r.Forest.Processes[up].PID == 1 {
 			// The first process of a container has children that it did not start: what was left
@@ -195,7 +192,7 @@ func (r *Recognised) bystander(node int32) bool {
 // for clients.
 func (r *Recognised) FollowDescent() {
 	for i, rec := range r.Recognitions {
-		if rec == nil || rec.Role != RoleClient || rec.By == ByRelation || editors[rec.Name] {
+		if rec == nil || rec.Role != RoleClient || rec.By == ByRelation || rec.Client.IsEditor() {
 			continue
 		}
 		r.descend(r.Forest.Children[i])
@@ -242,12 +239,6 @@ func (r *Recognised) descend(siblings []int32) {
 // onWire tells that a process's stdin can carry MCP, as far as anybody looked.
 func OnPipe(p *scan.Process) bool {
 	return p.Stdin == nil || p.Stdin.Type == scan.StdinPipe || p.Stdin.Type == scan.StdinSocket || p.Stdin.FD > 0
-}
-
-// editors are clients that start language servers, linters and the like as they start MCP servers.
-var editors = map[string]bool{
-	"VS Code": true, "Cursor": true, "Windsurf": true, "Trae": true, "Kiro": true, "Antigravity": true, "Qoder": true,
-	"CodeBuddy": true, "WorkBuddy": true, "Zed": true, "JetBrains": true,
 }
 
 // Packages returns the gateways that are scripts of a package: PID to the path of the script, for
