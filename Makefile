@@ -17,7 +17,7 @@ test: ## run all tests, the lab too where node and npm are
 
 lint: ## gofmt and vet, on every system
 	@test -z "$$(gofmt -l cmd report rules scan testdata)" || { gofmt -l cmd report rules scan testdata; exit 1; }
-	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... ./testdata/tables || exit 1; done
+	@for os in linux darwin windows freebsd; do echo "vet $$os"; GOOS=$$os $(GO) vet ./... ./testdata/tables ./testdata/scripts/... || exit 1; done
 
 bench: ## speed and memory, each against another command in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./scan/... ./rules/... ./report
