@@ -10,16 +10,15 @@ import (
 	"mcpdoctor/scan/procfs"
 )
 
-// A far is the other end of a wire: a socket, or a pipe that is held for writing, or for reading where
-// the wire is an output.
-type far struct {
+// A farEnd is what is at the other end of a process's stdin or stdout: a socket, or a pipe open for writing
+// or, at the other end of stdout, for reading.
+type farEnd struct {
 	kind    StdinType
 	inode   uint64
 	reading bool
 }
 
-// holders fills in who holds the other ends of the rows' standard inputs, and of those outputs that
-// are pipes, of which the process itself does not tell whether anybody reads them.
+// holders fills in which processes hold the other end of the rows' stdin and stdout.
 func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	root, err := openRoot(o)
 	if err != nil {
@@ -27,42 +26,21 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		return
 	}
 	defer unix.Close(root)
-
-	diag, err := procfs.OpenSockDiag(ctx)
-	if err != nil {
-		s.problem("cannot look for who holds a standard input: %v", err)
-		return
+	wanted, marked, err := findFarEnds(ctx, root, rows)
+	var pids []int
+	if err == nil && len(wanted) > 0 {
+		pids, err = procfs.PIDs(root) // not those of the snapshot: a holder can be younger
 	}
-	defer diag.Close()
-	wanted := make(map[far][]*Stdin)
-	marked := make(map[*Process]bool)
-	want := func(p *Process, wire *Stdin, f far) {
-		wanted[f], marked[p] = append(wanted[f], wire), true
-		wire.Holders = []int{}
-	}
-	for _, p := range rows {
-		if f, ok := farEnd(diag, root, p); ok {
-			want(p, p.Stdin, f)
-		}
-		if f, ok := readers(diag, root, p); ok {
-			want(p, p.Stdout, f)
-		}
-	}
-	if len(wanted) == 0 {
-		return
-	}
-	// Holders can be younger than the snapshot: list anew.
-	pids, err := procfs.PIDs(root)
 	if err != nil {
 		s.problem("cannot look for who holds a standard input: %v", err)
 		return
 	}
 
 	type held struct {
-		ends   []far
+		ends   []farEnd
 		hidden bool
 	}
-	hidden := s.find(1) == nil // hidepid: there are processes that we do not see at all
+	hidden := s.find(1) == nil // hidepid: there are processes that we do not see
 	stuck, skipped := sweep(ctx, o.deadline(), len(pids), func() func(int) held {
 		buf := make([]byte, smallFile)
 		return func(i int) held {
@@ -70,9 +48,9 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 			return held{ends, err != nil && !procfs.IsGone(err)}
 		}
 	}, func(i int, h held) {
-		for _, f := range h.ends {
-			for _, wire := range wanted[f] {
-				wire.Holders = append(wire.Holders, pids[i])
+		for _, end := range h.ends {
+			for _, std := range wanted[end] {
+				std.Holders = append(std.Holders, pids[i])
 			}
 		}
 		if p := s.find(pids[i]); h.hidden && (p == nil || !p.kernelThread()) {
@@ -80,7 +58,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		}
 	})
 	late := len(stuck) + len(skipped)
-	for p := range marked {
+	for _, p := range marked {
 		p.setUnreadable("holders", hidden || late > 0)
 	}
 	if late > 0 {
@@ -88,57 +66,61 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	}
 }
 
-// farEnd finds the end of p's wire that others hold.
-func farEnd(diag *procfs.SockDiag, root int, p *Process) (far, bool) {
-	if p.Stdin == nil || p.Stdin.Peer != PeerOpen {
-		return far{}, false
-	}
-	h, err := procfs.Open(root, p.PID, p.Start, make([]byte, smallFile))
+// findFarEnds returns the ends to look for, each with what it is the other end of, and the rows that have
+// any.
+func findFarEnds(ctx context.Context, root int, rows []*Process) (wanted map[farEnd][]*Stdin, marked []*Process, err error) {
+	diag, err := procfs.OpenSockDiag(ctx)
 	if err != nil {
-		return far{}, false
+		return nil, nil, err
 	}
-	defer h.Close()
-	target, err := h.Link("fd/" + strconv.Itoa(p.Stdin.FD))
-	if err != nil {
-		return far{}, false
+	defer diag.Close()
+	wanted = make(map[farEnd][]*Stdin)
+	for _, p := range rows {
+		h, err := procfs.Open(root, p.PID, p.Start, make([]byte, smallFile))
+		if err != nil {
+			continue
+		}
+		for _, std := range []*Stdin{p.Stdin, p.Stdout} {
+			if std == nil || std.Peer != PeerOpen {
+				continue
+			}
+			fd := std.FD
+			if std == p.Stdout {
+				fd = 1
+			}
+			end, ok := farEndOf(h, fd, diag)
+			if !ok {
+				continue
+			}
+			wanted[end], std.Holders = append(wanted[end], std), []int{}
+			if !slices.Contains(marked, p) {
+				marked = append(marked, p)
+			}
+		}
+		h.Close()
 	}
-	kind, inode := parseEnd(target)
-	switch kind {
-	case StdinPipe:
-		return far{kind: StdinPipe, inode: inode}, true
-	case StdinSocket:
-		u, ok := diag.UnixSocket(uint32(inode))
-		return far{kind: StdinSocket, inode: uint64(u.Peer)}, ok && u.Peer != 0
-	}
-	return far{}, false
+	return wanted, marked, nil
 }
 
-// readers finds the end of p's output that others read.
-func readers(diag *procfs.SockDiag, root int, p *Process) (far, bool) {
-	if p.Stdout == nil || p.Stdout.Peer != PeerOpen {
-		return far{}, false
-	}
-	h, err := procfs.Open(root, p.PID, p.Start, make([]byte, smallFile))
+// farEndOf finds the other end of a descriptor.
+func farEndOf(h procfs.Process, fd int, diag *procfs.SockDiag) (farEnd, bool) {
+	target, err := h.Link("fd/" + strconv.Itoa(fd))
 	if err != nil {
-		return far{}, false
+		return farEnd{}, false
 	}
-	defer h.Close()
-	target, err := h.Link("fd/1")
-	if err != nil {
-		return far{}, false
-	}
-	switch kind, inode := parseEnd(target); kind {
+	kind, inode := parseTarget(target)
+	switch kind {
 	case StdinPipe:
-		return far{kind: kind, inode: inode, reading: true}, true
+		return farEnd{kind: kind, inode: inode, reading: fd == 1}, true
 	case StdinSocket:
 		u, ok := diag.UnixSocket(uint32(inode))
-		return far{kind: kind, inode: uint64(u.Peer)}, ok && u.Peer != 0
+		return farEnd{kind: kind, inode: uint64(u.Peer)}, ok && u.Peer != 0
 	}
-	return far{}, false
+	return farEnd{}, false
 }
 
 // heldEnds returns the wanted ends that a process holds, each once.
-func heldEnds(root, pid int, buf []byte, wanted map[far][]*Stdin) ([]far, error) {
+func heldEnds(root, pid int, buf []byte, wanted map[farEnd][]*Stdin) ([]farEnd, error) {
 	h, err := procfs.OpenPID(root, pid, buf)
 	if err != nil {
 		return nil, err
@@ -149,40 +131,36 @@ func heldEnds(root, pid int, buf []byte, wanted map[far][]*Stdin) ([]far, error)
 		return nil, err
 	}
 	if len(f.Names) == 0 {
-		// The first thread may have ended, as a zombie that holds nothing, while others go on with
+		// The first thread may have exited, as a zombie that holds nothing, while others go on with
 		// the descriptors that they shared with it.
 		f.Close()
 		if f, err = h.OpenThreadFDs(pid); err != nil {
-			return nil, nil // it is dead altogether
+			return nil, nil // the whole process is dead
 		}
 	}
 	defer f.Close()
-	var ends []far
+	var ends []farEnd
 	for _, fd := range f.Names {
 		target, err := f.Target(fd)
 		if err != nil {
 			continue // closed meanwhile
 		}
-		kind, inode := parseEnd(target)
-		in, out := far{kind: kind, inode: inode}, far{kind: kind, inode: inode, reading: true}
-		if wanted[in] == nil && wanted[out] == nil {
-			continue
-		}
-		read, write := false, true // a socket is both, and wanted as one
-		if kind == StdinPipe {
-			if read, write, err = f.Mode(fd); err != nil {
+		kind, inode := parseTarget(target)
+		for _, end := range []farEnd{{kind: kind, inode: inode}, {kind: kind, inode: inode, reading: true}} {
+			if wanted[end] == nil || slices.Contains(ends, end) {
 				continue
 			}
-		}
-		if write && wanted[in] != nil && !slices.Contains(ends, in) {
-			ends = append(ends, in)
-		}
-		if read && wanted[out] != nil && !slices.Contains(ends, out) {
-			ends = append(ends, out)
+			if kind == StdinPipe {
+				read, write, err := f.Mode(fd)
+				if err != nil || end.reading && !read || !end.reading && !write {
+					continue
+				}
+			}
+			ends = append(ends, end)
 		}
 	}
 	return ends, nil
 }
 
-// kernelThread tells the kernel's threads, which may not be looked into and hold nothing.
+// kernelThread reports whether p is a thread of the kernel, which may not be looked into and holds nothing.
 func (p *Process) kernelThread() bool { return p.PID == 2 || p.PPID == 2 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseEnd(t *testing.T) {
+func TestParseTarget(t *testing.T) {
 	for target, want := range map[string]struct {
 		kind  StdinType
 		inode uint64
@@ -27,8 +27,8 @@ func TestParseEnd(t *testing.T) {
 		"anon_inode:[eventpoll]": {StdinFile, 0},
 		"":                       {StdinFile, 0},
 	} {
-		if kind, inode := parseEnd(target); kind != want.kind || inode != want.inode {
-			t.Errorf("parseEnd(%q) = %q %d, want %q %d", target, kind, inode, want.kind, want.inode)
+		if kind, inode := parseTarget(target); kind != want.kind || inode != want.inode {
+			t.Errorf("parseTarget(%q) = %q %d, want %q %d", target, kind, inode, want.kind, want.inode)
 		}
 	}
 }
