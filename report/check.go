@@ -6,41 +6,18 @@ import (
 	"reflect"
 	"strings"
 
-	"mcpdoctor/rules/configured"
 	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/rules/format"
 )
 
 // CheckJSON writes a check as one JSON value, to the contract that [diagnose.StdioReport] is.
-func CheckJSON(w io.Writer, c *diagnose.StdioReport) error { return writeJSON(w, cleanCheck(c)) }
-
-// Line makes safe to show what is to be written in one line elsewhere: an error's words.
-func Line(s string) string { return text(s) }
-
-// cleanCheck returns a deep copy in which every string is safe to show. What is secret in the command
-// may only be told by the word before it. Code is our own, and has lines.
-func cleanCheck(c *diagnose.StdioReport) *diagnose.StdioReport {
-	raw := *c
-	raw.Command = RedactArgs(c.Command)
-	out := copyOf(reflect.ValueOf(&raw), text).Interface().(*diagnose.StdioReport)
-	for i, r := range c.Rows {
-		if r.Remedy == nil {
-			continue
-		}
-		out.Rows[i].Remedy.Code = r.Remedy.Code
-		if e := r.Remedy.Entry; e != nil {
-			safe := copyOf(reflect.ValueOf(&configured.Entry{Command: e.Command, Args: RedactArgs(e.Args)}), text)
-			out.Rows[i].Remedy.Entry = safe.Interface().(*configured.Entry)
-		}
-	}
-	return out
-}
+func CheckJSON(w io.Writer, c *diagnose.StdioReport) error { return writeJSON(w, clean(c)) }
 
 // CheckText writes a check for people: what it comes to, the server at rest, then each question with
 // its answer, and what to change.
 func CheckText(w io.Writer, c *diagnose.StdioReport, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	c = cleanCheck(c)
+	c = clean(c)
 	p.checkSummary(c)
 	p.line("")
 	p.layers(c.Server.Layers)

@@ -11,13 +11,13 @@ import (
 )
 
 // ConfigJSON writes a configuration as one JSON value, to the contract that [configured.Report] is.
-func ConfigJSON(w io.Writer, c *configured.Report) error { return writeJSON(w, cleanConfig(c)) }
+func ConfigJSON(w io.Writer, c *configured.Report) error { return writeJSON(w, pass(configGate, c)) }
 
 // ConfigText writes a configuration for people: what is configured, by client and file, how much of
 // it runs, and what could be better. Verbose adds every place that was looked at.
 func ConfigText(w io.Writer, c *configured.Report, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	c = cleanConfig(c)
+	c = pass(configGate, c)
 	p.configSummary(c)
 	for rest := c.Servers; len(rest) > 0; {
 		n := 1

@@ -205,7 +205,7 @@ func TestConfigShown(t *testing.T) {
 		"x -p 8080 -k /etc/key.pem -u 1000 --no-auth x", "x --session-timeout 60", "x --key ${KEY} --stdio 'y -t 5'",
 		"@playwright/mcp@latest", "--port=8080", "/home/me/A=B/x", "git+https://github.com/oraios/serena",
 	} {
-		if got := configText(word); got != word {
+		if got := configGate.text(word); got != word {
 			t.Errorf("%s is shown as %s", word, got)
 		}
 	}
@@ -218,7 +218,7 @@ func TestConfigArgsShown(t *testing.T) {
 		"notes --key ${KEY} -p $PASS", "notes --max-tokens 100", "notes --no-session x", "python -u -m notes", "supergateway --sessionTimeout 600000",
 	} {
 		words := strings.Fields(line)
-		if got := commandOf(words[0], configArgs(words[0], words[1:])); got != line {
+		if got := strings.Join(configGate.shown(words), " "); got != line {
 			t.Errorf("%s is shown as %s", line, got)
 		}
 	}
@@ -266,11 +266,11 @@ func FuzzConfigText(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		configText(s)
+		configGate.text(s)
 		if s == "" || strings.ContainsAny(s, " ;&$'\"") {
 			return // it ends there, or is a reference
 		}
-		if got := configText("x HARMLESS=" + s + " y"); len(s) < longest && got != "x HARMLESS=*** y" {
+		if got := configGate.text("x HARMLESS=" + s + " y"); len(s) < longest && got != "x HARMLESS=*** y" {
 			t.Errorf("%q is shown as %q", s, got)
 		}
 	})

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"reflect"
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
@@ -15,14 +14,14 @@ import (
 // EndpointJSON writes what was asked of an endpoint as one JSON value, to the contract that
 // [diagnose.EndpointReport] is.
 func EndpointJSON(w io.Writer, r *diagnose.EndpointReport) error {
-	return writeJSON(w, cleanEndpoint(r))
+	return writeJSON(w, clean(r))
 }
 
 // EndpointText writes it for people: each question with its verdict and answer, what that means, and
 // what to change.
 func EndpointText(w io.Writer, r *diagnose.EndpointReport, o Options) error {
 	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	r = cleanEndpoint(r)
+	r = clean(r)
 	p.endpointSummary(r)
 	p.line("")
 	p.verdicts(r.Verdicts)
@@ -42,11 +41,6 @@ func EndpointText(w io.Writer, r *diagnose.EndpointReport, o Options) error {
 		p.exchanges(r)
 	}
 	return p.err
-}
-
-// cleanEndpoint returns a deep copy in which every string is safe to show.
-func cleanEndpoint(r *diagnose.EndpointReport) *diagnose.EndpointReport {
-	return copyOf(reflect.ValueOf(r), text).Interface().(*diagnose.EndpointReport)
 }
 
 func (p *printer) endpointSummary(r *diagnose.EndpointReport) {

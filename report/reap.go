@@ -17,7 +17,7 @@ import (
 // looked for.
 func Plan(w io.Writer, p *reap.Plan, o Options) error {
 	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	p = cleanPlan(p)
+	p = clean(p)
 	out.planSummary(p)
 	for _, group := range byFinding(p.Instances) {
 		out.planned(group)

@@ -35,7 +35,7 @@ func Deeds(w io.Writer, p *reap.Plan, o Options) error {
 		return nil
 	}
 	out := printer{w: w, o: o, s: newStyles(w, o.Color)}
-	p = cleanPlan(p)
+	p = clean(p)
 	var over []reap.PlannedInstance
 	for _, d := range p.Instances {
 		out.deed(d)

@@ -4,42 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"reflect"
 	"time"
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/reap"
 )
 
-// cleanPlan returns a deep copy of a plan in which every string is safe to show, and no list is nil,
-// so that JSON has [] for it and never null.
-func cleanPlan(p *reap.Plan) *reap.Plan {
-	v := copyOf(reflect.ValueOf(p), text)
-	fill(v.Elem())
-	return v.Interface().(*reap.Plan)
-}
-
-// fill gives every list that is nil in a value, and in all that it holds, a length of 0 instead.
-func fill(v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Slice:
-		if v.IsNil() {
-			v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-		}
-		for i := range v.Len() {
-			fill(v.Index(i))
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				fill(v.Field(i))
-			}
-		}
-	}
-}
-
 // PlanJSON writes a plan, or what became of it, as one JSON value, to the contract that [reap.Plan] is.
-func PlanJSON(w io.Writer, p *reap.Plan) error { return writeJSON(w, cleanPlan(p)) }
+func PlanJSON(w io.Writer, p *reap.Plan) error { return writeJSON(w, clean(p)) }
 
 // logged is one line of a log: what became of one instance. It says all that a reader has to know
 // who sees no other line.
@@ -77,7 +49,7 @@ type loggedProcess struct {
 // is still there though it was to end. One that is only planned has none. All lines are written at
 // once, so that those of two writers that append to one file do not mix (O_APPEND in open(2)).
 func PlanLog(w io.Writer, p *reap.Plan, now time.Time) error {
-	p = cleanPlan(p)
+	p = clean(p)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

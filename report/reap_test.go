@@ -347,7 +347,7 @@ func TestPlanJSONLosesNothing(t *testing.T) {
 		if err := decoder.Decode(&back); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := plainJSON(t, &back), plainJSON(t, cleanPlan(p)); got != want {
+		if got, want := plainJSON(t, &back), plainJSON(t, clean(p)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 		if len(back.Instances) != len(p.Instances) || len(back.Kept) != len(p.Kept) || !reflect.DeepEqual(back.Summary, p.Summary) {

@@ -1,483 +1,298 @@
 package report
 
 import (
-	"slices"
+	"regexp"
 	"strings"
-	"unicode"
+
+	"mcpdoctor/rules/command"
+	"mcpdoctor/scan"
 )
 
 // redacted stands where a secret was.
 const redacted = "***"
 
-// Redact takes the secrets out of a command line or any sentence that quotes one: the values of
-// options, variables, headers and JSON members whose name says that they are secret, passwords in
-// URLs, and words that have the form of a token whoever names them.
-func Redact(s string) string {
-	if !suspicious(s) {
-		return s
-	}
-	r := redactor{in: s}
-	r.run()
-	return r.out.String()
+// Redact takes the secrets out of prose, and of a command line whose argument vector is not known: the
+// values of options, variables, headers and JSON members with a secret name, passwords in URLs, and words
+// that look like a token.
+func Redact(s string) string { return redactor{}.line(s) }
+
+// redactor takes secrets out of strings and argument vectors.
+type redactor struct {
+	// strict is for configurations, which hold secrets that command lines do not. It also hides every
+	// variable, every value of a URL's query, and the values of more options.
+	strict bool
 }
 
-// RedactArgs does the same to an argument vector, where the value of an option may be the next
-// element, and keeps its length.
-func RedactArgs(args []string) []string {
-	if args == nil {
-		return nil
+// args returns an argument vector, program first, without its secrets. An argument that is a secret is hidden
+// as a whole, whatever spaces and quotes it has.
+func (r redactor) args(vector []string) []string {
+	out := make([]string, len(vector))
+	program := len(vector)
+	if r.strict {
+		program = programArgs(vector)
 	}
-	out := make([]string, len(args))
-	hide := false // the element before said that this one is a secret
-	for i, a := range args {
-		name, _, assigned := strings.Cut(a, "=")
-		switch {
-		case hide && scheme(a): // Authorization: Bearer x
-			out[i] = a
-			continue
-		case hide && !strings.HasPrefix(a, "-"):
-			out[i] = hideValue(a)
-		case i > 0 && shortSecret(args[i-1]) && !strings.HasPrefix(a, "-") && !plainValue(a):
-			out[i] = redacted
-		case i > 0 && loginOption[args[i-1]] && strings.Contains(a, ":") && !strings.Contains(a, "://"):
-			user, _, _ := strings.Cut(a, ":")
-			out[i] = user + ":" + redacted
-		case assigned && !strings.ContainsAny(name, " /:") && secretName(strings.TrimLeft(name, "-")):
-			_, value, _ := strings.Cut(a, "=")
-			out[i] = name + "=" + hideValue(value) // all of it, with the spaces that it may have
-		default:
-			out[i] = Redact(a)
+	inKey := false // in PEM, whose lines may be arguments of their own
+	for i, a := range vector {
+		inKey = inKey || strings.HasPrefix(a, "-----BEGIN")
+		option, before := "", ""
+		if i > 0 {
+			option = vector[i-1]
 		}
-		hide = secretOption(a)
+		if i > 1 {
+			before = vector[i-2]
+		}
+		name, value, assigned := strings.Cut(a, "=")
+		switch {
+		case inKey:
+			out[i] = redacted
+			inKey = !strings.Contains(a, "-----END")
+		case isScheme(a) && r.announces(option):
+			out[i] = a // Authorization: Bearer x
+		case r.announces(option) && !strings.HasPrefix(a, "-"), isScheme(option) && r.announces(before):
+			out[i] = hideValue(a)
+		case isShort(before, option, a, i > program):
+			out[i] = redacted
+		case loginOptions[option] && isLogin(a):
+			out[i] = hidePassword(a)
+		case assigned && (r.isAssigned(option, name) || i >= program && isShort(option, name, value, true)):
+			out[i] = name + "=" + hideValue(value)
+		default:
+			out[i] = r.line(a)
+		}
 	}
 	return out
 }
 
-// secretOption tells that an argument is an option whose value comes next and is a secret.
-func secretOption(a string) bool {
-	name, header := strings.CutSuffix(a, ":") // Authorization: x, as two arguments
-	return (header || strings.HasPrefix(a, "-")) && !strings.ContainsAny(name, "= :") && secretName(strings.TrimLeft(name, "-"))
+// programArgs is where the arguments of the program begin that a command starts. Before it, what one letter
+// means is known: `docker run -t`.
+func programArgs(vector []string) int {
+	c := command.Parse(&scan.Process{Args: vector}, "")
+	if c.Program == "" {
+		return 1
+	}
+	return len(vector) - len(c.Args)
 }
 
-// scheme tells the word that stands before the secret in an Authorization header.
-func scheme(s string) bool {
-	switch strings.ToLower(s) {
-	case "bearer", "basic", "token", "digest", "apikey":
+// announces reports whether the argument after a is a secret: --token, Authorization:.
+func (r redactor) announces(a string) bool {
+	name, header := strings.CutSuffix(a, ":")
+	return (header || strings.HasPrefix(a, "-")) && !strings.ContainsAny(name, "= :") && r.isSecret(name)
+}
+
+// isAssigned reports whether the value of NAME=value, behind an option, is hidden.
+func (r redactor) isAssigned(option, name string) bool {
+	if r.strict && (option == "-e" || option == "--env" || isVariable(name)) {
 		return true
 	}
-	return false
+	return !strings.ContainsAny(name, " /:") && r.isSecret(name)
 }
 
-// loginOption are options that take user:password.
-var loginOption = map[string]bool{"-u": true, "--user": true, "--basic": true, "--userpass": true, "--proxy-user": true}
+// isVariable reports whether a name looks like that of an environment variable.
+func isVariable(name string) bool {
+	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == ""
+}
 
-// hideValue hides a secret, but keeps what is a reference to one: $TOKEN, ${input:key}.
+func isScheme(a string) bool { return schemes[strings.ToLower(a)] }
+
+func isLogin(s string) bool { return strings.Contains(s, ":") && !strings.Contains(s, "://") }
+
+func hidePassword(login string) string {
+	user, _, _ := strings.Cut(login, ":")
+	return user + ":" + redacted
+}
+
+// hideValue hides a secret, but keeps a reference to one.
 func hideValue(v string) string {
-	if v == "" || reference(v) {
+	if v == "" || isReference(v) {
 		return v
 	}
 	return redacted
 }
 
-// reference tells that a value is only the name of a variable, which a hash like $2b$10$... is not.
-func reference(v string) bool {
-	name, ok := strings.CutPrefix(v, "$")
-	return ok && name != "" && (name[0] == '{' || name[0] == '_' || unicode.IsLetter(rune(name[0]))) && !strings.Contains(name, "$")
-}
-
-// shortSecret tells that an option of one letter often has a secret for its value: -p is a password
-// or a port, -k a key or the wish not to look at a certificate.
-func shortSecret(option string) bool { return option == "-p" || option == "-k" }
-
-// plainValue tells that the value of such an option is none: a number, a path, a URL, a package (npx -p).
-func plainValue(v string) bool {
-	return v == "" || strings.Contains(v, "mcp") || strings.ContainsAny(v, "/\\.:") || strings.Trim(v, "0123456789") == ""
-}
-
-// secretWords are the words of a name, cut at its humps, hyphens and underscores, that make its
-// value a secret.
-var secretWords = map[string]bool{
-	"token": true, "secret": true, "password": true, "passwd": true, "passphrase": true, "pwd": true, "pass": true, "credential": true,
-	"credentials": true, "apikey": true, "authorization": true, "auth": true, "bearer": true, "cookie": true, "pat": true, "jwt": true,
-	"signature": true, "sig": true, "sas": true, "dsn": true, "accesskey": true, "privatekey": true, "secretkey": true, "authtoken": true,
-	"accesstoken": true, "refreshtoken": true, "clientsecret": true, "tokens": true, "secrets": true, "webhook": true,
-	"pw": true, "pws": true, "creds": true, "cred": true, "otp": true, "mnemonic": true, "passcode": true, "pin": true,
-}
-
-// secretEndings make a secret of a word that is written as one: PGPASSWORD, GHTOKEN, openaikey.
-var secretEndings = []string{"password", "passwd", "passphrase", "token", "secret", "apikey", "credentials"}
-
-// plainKeys are what a key is of when it is no secret: the column of a table, a half of a pair that
-// is meant to be known, a place, a stroke.
-var plainKeys = map[string]bool{
-	"public": true, "primary": true, "foreign": true, "sort": true, "partition": true, "cache": true, "hot": true, "index": true, "map": true,
-	"object": true, "row": true, "lookup": true, "translation": true, "registry": true, "no": true,
-}
-
-// notSecret are names that look like secrets and are settings.
-var notSecret = map[string]bool{
-	"auth-mode": true, "auth-type": true, "auth-method": true, "auth-server": true, "auth-url": true, "token-url": true, "max-tokens": true,
-	"oauth-port": true, "token-limit": true, "auth-port": true, "auth-timeout": true, "no-auth": true, "key-file": true,
-	"token-file": true, "password-file": true, "secret-file": true, "passwd-file": true, "auth-file": true, "session-timeout": true,
-}
-
-// secretName tells that the value of something with this name is a secret.
-func secretName(name string) bool {
-	words := splitName(name)
-	if len(words) == 0 || notSecret[strings.Join(words, "-")] {
-		return false
+// line returns a text without its secrets. It goes from word to word; each may be the name of a secret or a
+// token itself.
+func (r redactor) line(s string) string {
+	if len(s) < shortToken && !strings.ContainsAny(s, "=:@-") {
+		return s
 	}
-	for i, w := range words {
-		if secretWords[w] || slices.ContainsFunc(secretEndings, func(end string) bool { return strings.HasSuffix(w, end) }) {
-			return true
-		}
-		last := i == len(words)-1
-		if (w == "key" || w == "keys") && last && (i == 0 || !plainKeys[words[i-1]]) {
-			return true
-		}
-	}
-	return false
-}
-
-// splitName cuts "X-Api-Key", "apiKey", "API_KEY" into "api", "key" (and "x").
-func splitName(name string) []string {
-	if len(name) > 64 {
-		return nil
-	}
-	var words []string
-	start := -1
-	flush := func(end int) {
-		if start >= 0 {
-			words = append(words, strings.ToLower(name[start:end]))
-		}
-		start = -1
-	}
-	lower := false
-	for i, r := range name {
-		switch {
-		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
-			flush(i)
-			lower = false
-		case unicode.IsUpper(r) && lower:
-			flush(i)
-			start, lower = i, false
-		default:
-			if start < 0 {
-				start = i
-			}
-			lower = unicode.IsLower(r)
-		}
-	}
-	flush(len(name))
-	return words
-}
-
-// suspicious is a cheap look whether a string can hold a secret at all.
-func suspicious(s string) bool {
-	run := 0
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '=' || c == ':' || c == '@':
-			return true
-		case c == '-' && i+1 < len(s) && (i == 0 || s[i-1] == ' '):
-			return true
-		case tokenByte(c):
-			if run++; run >= shortToken {
-				return true
-			}
-		default:
-			run = 0
-		}
-	}
-	return false
-}
-
-// redactor walks once over a string, piece by piece: a name, what joins it to a value, the value.
-type redactor struct {
-	in  string
-	out strings.Builder
-}
-
-func (r *redactor) run() {
-	in := r.in
-	for i := 0; i < len(in); {
-		if strings.HasPrefix(in[i:], "-----BEGIN ") { // a key in PEM
-			end := strings.Index(in[i+1:], "-----END ")
-			if end < 0 {
-				end = len(in) - i - 1
-			}
-			r.out.WriteString(redacted)
-			i += 1 + end
-			continue
-		}
-		if !nameByte(in[i]) {
-			r.out.WriteByte(in[i])
-			i++
-			continue
-		}
-		end := i
-		for end < len(in) && nameByte(in[end]) {
-			end++
-		}
-		word := in[i:end]
-		option := strings.HasPrefix(word, "-")
-		name := strings.TrimLeft(word, "-")
-		value, joined := r.valueAfter(end, option)
-		switch {
-		case joined == "://":
-			r.out.WriteString(word)
-			i = r.url(end)
-			continue
-		case r.login(i, end) > 0: // user:password@host, without a scheme
-			r.out.WriteString(word + ":" + redacted)
-			i = r.login(i, end)
-			continue
-		case option && loginOption[word] && joined == " " && strings.Contains(r.word(value), ":") && !strings.Contains(r.word(value), "://"):
-			user, _, _ := strings.Cut(r.word(value), ":")
-			r.out.WriteString(in[i:value] + user + ":" + redacted)
-			i = value + len(r.word(value))
-			continue
-		case joined == " " && shortSecret(word) && !plainValue(r.word(value)):
-			r.out.WriteString(in[i:value])
-			i = r.hide(value, joined)
-			continue
-		case value >= 0 && secretName(name):
-			r.out.WriteString(word)
-			r.out.WriteString(in[end:value])
-			i = r.hide(value, joined)
-			continue
-		case tokenForm(word):
-			r.out.WriteString(redacted)
-		default:
-			r.out.WriteString(word)
-		}
-		i = end
-	}
-}
-
-// valueAfter finds where the value of a name begins that ends at "at": behind "=", ":" or ": ",
-// with quotes in between in JSON, or, for an option, behind spaces. It returns -1 for no value.
-func (r *redactor) valueAfter(at int, option bool) (start int, joined string) {
-	in := r.in
-	if strings.HasPrefix(in[at:], "://") {
-		return -1, "://"
-	}
-	i := at
-	for i < len(in) && (in[i] == '"' || in[i] == '\'' || in[i] == '\\') { // "token\":\"..."
-		i++
-	}
-	if i < len(in) && (in[i] == '=' || in[i] == ':') {
-		sign := in[i]
-		i++
-		for sign == ':' && i < len(in) && in[i] == ' ' {
-			i++
-		}
-		for i < len(in) && (in[i] == '"' || in[i] == '\'' || in[i] == '\\') {
-			i++
-		}
-		if i < len(in) && in[i] != ' ' {
-			return i, string(sign)
-		}
-		return -1, ""
-	}
-	if option && i == at && i < len(in) && in[i] == ' ' {
-		for i < len(in) && in[i] == ' ' {
-			i++
-		}
-		if i < len(in) && in[i] == '\'' || i < len(in) && in[i] == '"' {
-			i++
-		}
-		if i < len(in) && in[i] != '-' {
-			return i, " "
-		}
-	}
-	return -1, ""
-}
-
-// login returns where the password ends in "user:password@", when the name that ends at "end" is such
-// a user; else 0.
-func (r *redactor) login(begin, end int) int {
-	if end >= len(r.in) || r.in[end] != ':' || begin > 0 && r.in[begin-1] != ' ' && r.in[begin-1] != '=' && r.in[begin-1] != '\'' && r.in[begin-1] != '"' {
-		return 0
-	}
-	rest := r.word(end + 1)
-	at := strings.LastIndexByte(rest, '@')
-	const drive = 1 // C:\\Users\\x\\node_modules\\@scope
-	if at <= 0 || end-begin == drive || strings.ContainsAny(rest[:at], `/\`) {
-		return 0
-	}
-	return end + 1 + at
-}
-
-// word returns the word that begins at "at".
-func (r *redactor) word(at int) string {
-	end := at
-	for end < len(r.in) && !strings.ContainsRune(" \"'\n\t", rune(r.in[end])) {
-		end++
-	}
-	return r.in[at:end]
-}
-
-// hide writes the mark instead of the value that begins at "at", and returns where it ends. The
-// value of a header goes on behind its scheme: "Authorization: Bearer abc".
-func (r *redactor) hide(at int, joined string) int {
-	in := r.in
-	if reference(r.word(at)) {
-		return at
-	}
-	if joined == ":" {
-		for _, scheme := range []string{"Bearer ", "Basic ", "Token ", "bearer ", "basic ", "token ", "ApiKey ", "Digest "} {
-			if strings.HasPrefix(in[at:], scheme) {
-				r.out.WriteString(scheme)
-				at += len(scheme)
-				break
-			}
-		}
-	}
-	r.out.WriteString(redacted)
-	if quote := in[at-1]; quote == '\'' || quote == '"' { // all up to the quote that closes
-		if i := strings.IndexByte(in[at:], quote); i >= 0 {
-			return at + len(strings.TrimRight(in[at:at+i], `\`))
-		}
-		return len(in)
-	}
-	end := at
-	for end < len(in) && !strings.ContainsRune(" \"'&,;\n\t\\", rune(in[end])) {
-		end++
-	}
-	return end
-}
-
-// url writes a URL's "://" and host, without a password before the "@".
-func (r *redactor) url(at int) int {
-	in := r.in
-	r.out.WriteString("://")
-	at += len("://")
-	end := at
-	for end < len(in) && !strings.ContainsRune(" \"'/?#\n\t", rune(in[end])) {
-		end++
-	}
-	authority := in[at:end]
-	// A password may hold a slash or an "@" of its own, so look for the last "@" of the word.
-	word := end
-	for word < len(in) && !strings.ContainsRune(" \"'\n\t", rune(in[word])) {
-		word++
-	}
-	if i := strings.LastIndexByte(in[at:word], '@'); i >= 0 && (i > len(authority) || strings.ContainsRune(authority, '@')) && strings.ContainsRune(in[at:at+i], ':') {
-		user, _, _ := strings.Cut(in[at:at+i], ":")
-		r.out.WriteString(user + ":" + redacted + "@")
-		return at + i + 1
-	}
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 { // a name or a token
-		r.out.WriteString(redacted + "@")
-		at += i + 1
-	}
-	r.out.WriteString(in[at:end])
-	return r.path(end, word)
-}
-
-// path writes what follows the host of a URL up to "word", without the segments and the values of
-// its query that look like keys: hooks.example/services/T0/B0/abc123def456, ?code=...
-func (r *redactor) path(at, word int) int {
-	in := r.in
-	query := false
-	for at < word {
+	var b strings.Builder
+	for at := 0; at < len(s); {
 		end := at
-		for end < word && !strings.ContainsRune("/?#&=", rune(in[end])) {
+		for end < len(s) && isWordByte(s[end]) {
 			end++
 		}
-		part := in[at:end]
-		name := at > 0 && end < word && in[end] == '='
-		switch {
-		case name: // of a value of the query
-			r.out.WriteString(part)
-		case tokenForm(part), mixed(part, 20), query && at > 0 && in[at-1] == '=' && (mixed(part, 8) || r.secretBefore(at)):
-			r.out.WriteString(redacted)
+		word, stop := s[at:end], end
+		if isToken(word) {
+			word = redacted
+		}
+		switch begin, secretEnd := r.secretAfter(s, at, end); {
+		case strings.HasPrefix(s[end:], "://") && (at < end || r.strict):
+			stop += len(until(s[end:], " \"'\n\t"))
+			b.WriteString(r.url(s[at:stop]))
+		case begin < secretEnd:
+			stop = secretEnd
+			b.WriteString(word + s[end:begin] + hideValue(s[begin:stop]))
+		case strings.HasPrefix(s[at:], "-----BEGIN "): // a private key in PEM
+			key, _, _ := strings.Cut(s[at:], "-----END ")
+			stop = at + len(key)
+			b.WriteString(redacted)
+		case at < end:
+			b.WriteString(word)
 		default:
-			r.out.WriteString(part)
+			stop = at + 1
+			b.WriteByte(s[at])
 		}
-		if end < word {
-			query = query || in[end] == '?'
-			r.out.WriteByte(in[end])
-			end++
-		}
-		at = end
+		at = stop
 	}
-	return at
+	return b.String()
 }
 
-// secretBefore tells that the name in front of the "=" before "at" is that of a secret.
-func (r *redactor) secretBefore(at int) bool {
-	begin := at - 1
-	for begin > 0 && nameByte(r.in[begin-1]) {
-		begin--
-	}
-	return secretName(r.in[begin:at-1]) || r.in[begin:at-1] == "code"
-}
-
-// mixed tells that a word of at least so many bytes has letters and digits, as keys have and the
-// words of a path seldom.
-func mixed(w string, least int) bool {
-	n := digits(w)
-	return len(w) >= least && n >= 2 && n < len(w) && strings.Trim(w, "0123456789.") != "" && !strings.Contains(w, "-")
-}
-
-func nameByte(c byte) bool { return tokenByte(c) || c == '.' }
-
-func tokenByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-}
-
-const (
-	shortToken = 16 // the shortest tokens that are known by their beginning
-	longToken  = 32 // from here on letters of both cases mixed with digits are no word
+var (
+	assignment = regexp.MustCompile(`^["'\\]*(=|: *)["'\\]*`) // with the quotes and backslashes of JSON
+	spaces     = regexp.MustCompile(`^["',\\]*[ \t]+["']?`)
+	scheme     = regexp.MustCompile(`^(?i:bearer|basic|token|digest|apikey) +`)
+	shellValue = regexp.MustCompile(`^(?:'[^']*'|"[^"]*"|[^ ;&])*`)
 )
 
-// tokenPrefixes are how the keys of well-known services begin.
-var tokenPrefixes = []string{
-	"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "sk_live_", "sk_test_", "rk_live_", "pk_live_", "xoxb-", "xoxp-",
-	"xoxa-", "xoxe-", "xapp-", "AKIA", "ASIA", "AIza", "ya29.", "eyJ", "hf_", "npm_", "pypi-", "dop_v1_", "shpat_", "lin_api_", "ntn_", "secret_",
-	"figd_", "tvly-", "fc-", "pplx-", "gsk_", "xai-", "r8_", "sbp_", "phc_", "phx_", "SG.", "rnd_", "vercel_", "napi_", "ATATT", "dckr_pat_", "key-",
+// secretAfter returns where the secret begins and ends that the word s[at:end] announces. Both are 0 when it
+// announces none.
+func (r redactor) secretAfter(s string, at, end int) (begin, stop int) {
+	word, rest := s[at:end], s[end:]
+	first := at == 0 || strings.IndexByte(" '\"=;&", s[at-1]) >= 0
+	if word == "" || rest == "" || !strings.ContainsRune(" =:,\"'\\\t", rune(rest[0])) {
+		return 0, 0
+	}
+	if r.strict && first && rest[0] == '=' && isVariable(strings.TrimPrefix(word, "-e")) {
+		return end + 1, end + 1 + len(shellValue.FindString(rest[1:]))
+	}
+	if n := passwordLen(rest); n > 0 && first && len(word) > 1 { // C:\Users\x\node_modules\@scope has one letter
+		return end + 1, end + 1 + n
+	}
+	near := rest[:min(len(rest), 64)]
+	joined := assignment.FindString(near)
+	option := joined == "" && word[0] == '-'
+	if option {
+		joined = spaces.FindString(near)
+	}
+	begin = end + len(joined)
+	if joined == "" || begin == len(s) || s[begin] == ' ' && s[begin-1] == joined[0] || option && s[begin] == '-' {
+		return 0, 0
+	}
+	header, stops := strings.Contains(joined, ":"), r.stops(joined)
+	stop = begin + valueLen(s[begin:], s[begin-1], stops)
+	value := s[begin:stop]
+	switch {
+	case option && loginOptions[word] && isLogin(value):
+		return begin + strings.IndexByte(value, ':') + 1, stop
+	case (option || r.strict) && isShort(s[max(0, at-16):at], word, value, r.strict), redactor{strict: r.strict && !header}.isSecret(word):
+		if name := scheme.FindString(s[begin:min(len(s), begin+64)]); name != "" {
+			before := s[begin-1]
+			begin += len(name)
+			stop = begin + valueLen(s[begin:], before, stops)
+		}
+		return begin, stop
+	}
+	return 0, 0
 }
 
-// plainPrefixes are those that no word begins with, so that what follows needs no digit.
-var plainPrefixes = []string{"ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-proj-", "sk-ant-", "sk-or-v1-", "sk_live_", "sk_test_", "xoxb-", "xoxp-"}
-
-// tokenForm tells that a word looks like a token by itself.
-func tokenForm(w string) bool {
-	if len(w) < shortToken {
-		return false
+// stops are the bytes that end a value without quotes, by what joins it to its name.
+func (r redactor) stops(joined string) string {
+	switch {
+	case r.strict:
+		return " "
+	case strings.Contains(joined, ":"):
+		return " \"'\n\t&;,\\"
+	case strings.Contains(joined, "="):
+		return " \"'\n\t&;"
 	}
-	for _, p := range plainPrefixes {
-		if strings.HasPrefix(w, p) {
-			return true
-		}
-	}
-	for _, p := range tokenPrefixes {
-		if strings.HasPrefix(w, p) && digits(w) > 0 {
-			return true
-		}
-	}
-	if len(w) < longToken || strings.ContainsRune(w, '.') && !strings.HasPrefix(w, "eyJ") {
-		return false
-	}
-	upper, lower := 0, 0
-	for i := range len(w) {
-		switch c := w[i]; {
-		case c >= 'A' && c <= 'Z':
-			upper++
-		case c >= 'a' && c <= 'z':
-			lower++
-		}
-	}
-	return upper >= 2 && lower >= 2 && digits(w) >= 2
+	return " \"'\n\t"
 }
 
-func digits(w string) (n int) {
-	for i := range len(w) {
-		if w[i] >= '0' && w[i] <= '9' {
-			n++
+// passwordLen returns the length of the password in ":password@host", 0 when there is none.
+func passwordLen(s string) int {
+	if s[0] != ':' {
+		return 0
+	}
+	password := until(s[1:min(len(s), longest)], " \"'\n\t") // no longer, since it is looked for at each word
+	password = password[:max(0, strings.LastIndexByte(password, '@'))]
+	if strings.ContainsAny(password, `/\`) {
+		return 0
+	}
+	return len(password)
+}
+
+// valueLen returns the length of the value that s begins with, which ends at a quote if one is before it.
+func valueLen(s string, before byte, stops string) int {
+	if before != '"' && before != '\'' {
+		return len(strings.TrimRight(until(s, stops), `"'`))
+	}
+	value, _, closed := strings.Cut(s, string(before))
+	if closed {
+		value = strings.TrimRight(value, `\`)
+	}
+	return len(value)
+}
+
+// url returns a URL without its password, the parts of its path that look like keys, and the values of its
+// query that do or that have the name of a secret.
+func (r redactor) url(s string) string {
+	scheme, rest, _ := strings.Cut(s, "://")
+	// A password may have a slash or an "@" of its own, which net/url does not accept.
+	at := strings.LastIndexByte(rest, '@')
+	if at < 0 || !strings.Contains(rest[:at], ":") {
+		at = strings.LastIndexByte(until(rest, "/?#"), '@')
+	}
+	user := ""
+	if at >= 0 {
+		user = redacted + "@"
+		if name, _, login := strings.Cut(rest[:at], ":"); login && !r.strict {
+			user = name + ":" + user
 		}
 	}
-	return n
+	rest = rest[at+1:]
+	host := until(rest, "/?#")
+	return scheme + "://" + user + host + r.path(rest[len(host):])
+}
+
+var pathPart = regexp.MustCompile(`[^/?#&=]+`)
+
+// path returns what follows the host of a URL without its secrets.
+func (r redactor) path(s string) string {
+	if r.strict {
+		s = until(s, "#")
+	}
+	path, query, asked := strings.Cut(s, "?")
+	path = pathPart.ReplaceAllStringFunc(path, r.hideKey)
+	if !asked {
+		return path
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, value, assigned := strings.Cut(pair, "=")
+		if assigned && (r.strict || r.isSecret(name) || name == "code" || isMixed(until(value, "/#="), 8)) {
+			pairs[i] = r.hideKey(name) + "=" + hideValue(value)
+		} else {
+			pairs[i] = pathPart.ReplaceAllStringFunc(pair, r.hideKey)
+		}
+	}
+	return path + "?" + strings.Join(pairs, "&")
+}
+
+// hideKey hides a part of a URL if it looks like a key: some services need no other.
+func (r redactor) hideKey(part string) string {
+	if isToken(part) || isMixed(part, 20) || r.strict && len(part) >= shortToken && digits(part) > 1 && !strings.ContainsAny(part, "$*") {
+		return redacted
+	}
+	return part
+}
+
+func until(s, stops string) string {
+	if i := strings.IndexAny(s, stops); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
 }

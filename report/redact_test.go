@@ -36,6 +36,7 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		"x --basic u:hunter2", "x --service-role-key hunter2", "x -DapiKey=hunter2", "x --creds=hunter2", `x --headers '{"X-Foo-Key":"hunter2"}'`,
 		"x --otp hunter2", "x -----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----",
 		"Cookie: hunter2", "authorization: basic hunter2", "AUTHORIZATION=hunter2",
+		`["--api-key", "hunter2"]`, `x --password " hunter2"`, "AUTHORIZATION=Bearer hunter2", "x --password a,hunter2",
 	} {
 		if got := Redact(s); strings.Contains(got, "hunter2") || !strings.Contains(got, redacted) {
 			t.Errorf("%q became %q", s, got)
@@ -69,6 +70,7 @@ func TestRedactLeavesTheRest(t *testing.T) {
 		"--key-file /etc/ssl/key.pem", "/nix/store/0c3jyn9gi8pmvhz5qz2ks1l4n5zrjd7a-node-20/bin/node x.js",
 		"electron --type=utility --utility-sub-type=node.mojom.NodeService",
 		"/home/dev/.cache/ms-playwright/chromium_headless_shell-1200/chrome-linux/headless_shell --user-data-dir=/tmp/playwright_chromiumdev_profile-a1B2c3",
+		"chrome --user-data-dir=/tmp/puppeteer_dev_chrome_profile-Ab12Cd", `C:\WINDOWS\system32\svchost.exe -k netsvcs -p -s Schedule`, "svchost -k LocalService",
 	} {
 		if got := Redact(s); got != s {
 			t.Errorf("%q became %q", s, got)
@@ -78,7 +80,7 @@ func TestRedactLeavesTheRest(t *testing.T) {
 
 func TestRedactArgs(t *testing.T) {
 	in := []string{"node", "x.js", "--api-key", "hunter2", "--token=hunter2", "--port", "80", "--header", "Authorization: Bearer hunter2", "--password", "$PW", "-e", "A_KEY=hunter2", "--token", "--flag"}
-	got := RedactArgs(in)
+	got := redactArgs(in)
 	want := []string{"node", "x.js", "--api-key", "***", "--token=***", "--port", "80", "--header", "Authorization: Bearer ***", "--password", "$PW", "-e", "A_KEY=***", "--token", "--flag"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -89,13 +91,15 @@ func TestRedactArgsHidesWholeElements(t *testing.T) {
 	for _, args := range [][]string{
 		{"x", "--password=one hunter2"}, {"x", "--db-password", "one hunter2"}, {"env", "PGPASSWORD=hunter2", "x"}, {"x", "Authorization:", "Bearer", "hunter2"},
 		{"x", "password:", "hunter2"}, {"x", "--password", "$2b$10$hunter2"}, {"x", "-u", "me:hunter2"}, {"x", "-p", "hunter2"}, {"x", "--headers", `{"X-Foo-Key":"hunter2"}`},
+		{"x", "-----BEGIN", "KEY-----", "hunter2", "-----END", "KEY-----"}, {"x", "-p", "one hunter2/mcp"}, {"x", "--header", "Authorization: Bearer hunter2"},
 	} {
-		if got := strings.Join(RedactArgs(args), " "); strings.Contains(got, "hunter2") {
+		if got := strings.Join(redactArgs(args), " "); strings.Contains(got, "hunter2") {
 			t.Errorf("%q became %q", args, got)
 		}
 	}
-	for _, args := range [][]string{{"x", "-p", "8080"}, {"npx", "-p", "@a/b", "c"}, {"x", "-u", "me"}, {"git", "clone", "git@github.com:a/b.git"}, {"x", "--token-file", "/run/token"}, {"x", "-u", "https://host/x"}, {"x", "--token", "${TOKEN}"}} {
-		if got := RedactArgs(args); !slices.Equal(got, args) {
+	for _, args := range [][]string{{"x", "-p", "8080"}, {"npx", "-p", "@a/b", "c"}, {"x", "-u", "me"}, {"git", "clone", "git@github.com:a/b.git"}, {"x", "--token-file", "/run/token"}, {"x", "-u", "https://host/x"}, {"x", "--token", "${TOKEN}"},
+		{"svchost.exe", "-k", "netsvcs"}, {"chrome", "--user-data-dir=/tmp/puppeteer_dev_chrome_profile-Ab12Cd"}} {
+		if got := redactArgs(args); !slices.Equal(got, args) {
 			t.Errorf("%q became %q", args, got)
 		}
 	}
@@ -107,7 +111,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add(`{"token":"\"`)
 	f.Add("\x1b[31m--token\x00 \xff\xfe ://:@ =")
 	f.Fuzz(func(t *testing.T, s string) {
-		out := text(s)
+		out := Line(s)
 		for _, r := range out {
 			if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x202e {
 				t.Fatalf("%q became %q, which a terminal obeys", s, out)
@@ -122,3 +126,5 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+func redactArgs(args []string) []string { return redactor{}.args(args) }

@@ -211,7 +211,7 @@ func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
 // NewRow describes one process of an instance.
 func NewRow(in *process.Instance, node int32) Row {
 	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
-	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), RSSBytes: p.RSSBytes, Server: in.Name}
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, Server: in.Name}
 	if !p.Started.IsZero() {
 		age := int64(max(0, in.Table.Now.Sub(p.Started)).Seconds())
 		row.AgeSeconds = &age

@@ -146,6 +146,7 @@ type Row struct {
 	Role       string    `json:"role"`                  // client, gateway, launcher, server, helper, zombie; empty for others
 	Server     string    `json:"server"`                // what server it belongs to, empty when none
 	Command    string    `json:"command"`
+	Argv       []string  `json:"-"`                   // what Command joins, nil when only a line is known
 	RSSBytes   *int64    `json:"rss_bytes,omitempty"` // absent when it is not known
 }
 

@@ -81,6 +81,9 @@ type EndpointProcess struct {
 	Name    string `json:"name"`           // "supergateway 3.4.3", or the kernel's name for it
 	Mode    string `json:"mode,omitempty"` // as its command line tells; empty when it does not
 	Command string `json:"command"`
+
+	// Argv is what Command joins, nil when only a line is known.
+	Argv []string `json:"-"`
 }
 
 // EndpointVerdict is one row: a question, its answer, and what to think of it.
@@ -207,7 +210,7 @@ func (j *endpointJudge) listener() {
 	if !p.Found {
 		return
 	}
-	out := &EndpointProcess{PID: p.Listener.PID, Name: p.Listener.Name, Command: process.CommandLine(&p.Listener)}
+	out := &EndpointProcess{PID: p.Listener.PID, Name: p.Listener.Name, Command: process.CommandLine(&p.Listener), Argv: p.Listener.Args}
 	rec := process.Classify(&p.Listener, p.OS)
 	j.runtime = rec.Command.Runtime
 	if rec.Role == process.RoleGateway {

@@ -104,7 +104,7 @@ func (j *endpointJudge) spawned() rules.Finding {
 	for i := range j.e.Process.Left {
 		p := &j.e.Process.Left[i]
 		f.PIDs = append(f.PIDs, p.PID)
-		row := rules.Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), RSSBytes: p.RSSBytes}
+		row := rules.Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
 		if !p.Started.IsZero() {
 			age := int64(max(0, j.out.Taken.Sub(p.Started)).Seconds())
 			row.AgeSeconds = &age

@@ -64,6 +64,7 @@ type Layer struct {
 	Kind     LayerKind `json:"kind"`
 	Name     string    `json:"name"` // "npx", "sh", "node"
 	Command  string    `json:"command"`
+	Argv     []string  `json:"-"` // what Command joins, nil when only a line is known
 	RSSBytes *int64    `json:"rss_bytes,omitempty"`
 	PSSBytes *int64    `json:"pss_bytes,omitempty"`
 }
@@ -128,6 +129,7 @@ type LeftRow struct {
 	Kind       LayerKind `json:"kind"`
 	Name       string    `json:"name"`
 	Command    string    `json:"command"`
+	Argv       []string  `json:"-"`                     // what Command joins, nil when only a line is known
 	CPUPercent *float64  `json:"cpu_percent,omitempty"` // of one core, while it was waited for
 	RSSBytes   *int64    `json:"rss_bytes,omitempty"`
 }

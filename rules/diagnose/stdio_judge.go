@@ -56,7 +56,7 @@ func (c *checked) server() CheckedServer {
 	for i := range c.Rest {
 		p := &c.Rest[i]
 		s.Layers = append(s.Layers, Layer{
-			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
+			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
 		})
 	}
 	s.RSSBytes = sum(c.Rest, func(p *scan.Process) *int64 { return p.RSSBytes })

@@ -39,7 +39,7 @@ type blame struct {
 // row is one process that stayed, under whom.
 func (t *trialTree) row(l *facts.Leftover) LeftRow {
 	p := &l.Process
-	row := LeftRow{PID: p.PID, PPID: p.PPID, Adopted: l.Adopted, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), RSSBytes: p.RSSBytes}
+	row := LeftRow{PID: p.PID, PPID: p.PPID, Adopted: l.Adopted, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
 	switch up := t.before[p.PPID]; {
 	case up != nil:
 		row.Parent = t.says(up)
