@@ -13,20 +13,6 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// The outcomes of a process or an instance, beside those that package rules has.
-const (
-	gone      = reap.Outcome(terminate.Gone)
-	ended     = reap.Outcome(terminate.Ended)
-	killed    = reap.Outcome(terminate.Killed)
-	refused   = reap.Outcome(terminate.Refused)
-	survived  = reap.Outcome(terminate.Survived)
-	unasked   = reap.Outcome(terminate.Unasked)
-	unsettled = reap.Outcome(terminate.Unsettled)
-)
-
-// hasEnded tells that nothing is left of a process or an instance.
-func hasEnded(o reap.Outcome) bool { return o == gone || o == ended || o == killed }
-
 // Deeds writes for people what a reap did: a line for each instance, one total, and what was kept.
 // Each line says all by itself, since cron mails them and people search for them. It writes nothing
 // at all when the plan had no instances: cron is to be quiet then.
@@ -39,7 +25,7 @@ func Deeds(w io.Writer, p *reap.Plan, o Options) error {
 	var over []reap.PlannedInstance
 	for _, d := range p.Instances {
 		out.deed(d)
-		if hasEnded(d.Outcome) {
+		if d.Outcome.Exited() {
 			over = append(over, d)
 		}
 	}
@@ -67,7 +53,9 @@ func causes(p *reap.Plan) []string {
 	var out []string
 	for _, group := range byFinding(p.Instances) {
 		d := group[0]
-		if d.Rule == "orphan" || !slices.ContainsFunc(group, func(d reap.PlannedInstance) bool { return d.Outcome == ended || d.Outcome == killed }) {
+		if d.Rule == "orphan" || !slices.ContainsFunc(group, func(d reap.PlannedInstance) bool {
+			return d.Outcome == terminate.Ended || d.Outcome == terminate.Killed
+		}) {
 			continue
 		}
 		out = append(out, "cause: "+d.Title+"; what to change: mcpdoctor explain "+d.Rule)
@@ -99,17 +87,17 @@ func (p *printer) fate(d reap.PlannedInstance) (word, why string) {
 		title = rule.Title
 	}
 	switch d.Outcome {
-	case ended:
+	case terminate.Ended:
 		return p.s.good.Render("ended"), title
-	case killed:
+	case terminate.Killed:
 		return p.s.good.Render("killed"), title + "; " + deaf(d)
-	case gone:
+	case terminate.Gone:
 		return p.s.good.Render("gone"), "it had ended before it was asked to"
 	case reap.Skipped:
 		return p.s.info.Render("spared"), d.Reason
 	case reap.Planned:
 		return p.s.err.Render("still there:"), "nothing was done yet"
-	case unasked, unsettled:
+	case terminate.Unasked, terminate.Unsettled:
 		return p.s.err.Render("still there (interrupted):"), each(d)
 	}
 	return p.s.err.Render(fmt.Sprintf("still there (%s):", d.Outcome)), each(d)
@@ -119,7 +107,7 @@ func (p *printer) fate(d reap.PlannedInstance) (word, why string) {
 func deaf(d reap.PlannedInstance) string {
 	var pids []int
 	for _, s := range d.Processes {
-		if s.Outcome == killed {
+		if s.Outcome == terminate.Killed {
 			pids = append(pids, s.PID)
 		}
 	}
@@ -133,7 +121,7 @@ func deaf(d reap.PlannedInstance) string {
 // that are there, together of who has the same reason.
 func each(d reap.PlannedInstance) string {
 	reason := func(s reap.Target) string {
-		if hasEnded(s.Outcome) {
+		if s.Outcome.Exited() {
 			return ""
 		}
 		return cmp.Or(s.Reason, string(s.Outcome))
@@ -158,20 +146,21 @@ func each(d reap.PlannedInstance) string {
 // total is what was done, in one line: how much has ended and what came back, and what else became of
 // the plan.
 func total(plan *reap.Plan) string {
-	n := map[reap.Outcome]int{}
+	n := map[terminate.Outcome]int{}
 	processes := 0
 	for _, d := range plan.Instances {
 		n[d.Outcome]++
 		for _, s := range d.Processes {
-			if s.Outcome == ended || s.Outcome == killed {
+			if s.Outcome == terminate.Ended || s.Outcome == terminate.Killed {
 				processes++
 			}
 		}
 	}
 	return sentences(
-		endedWords(plan.Summary, n[ended]+n[killed], n[killed], processes),
-		counts("", count{n[gone], "gone already"}, count{n[reap.Skipped], "spared"}),
-		counts("Still there: ", count{n[refused], "refused"}, count{n[survived], "survived"}, count{n[unasked] + n[unsettled], "interrupted"}, count{n[reap.Planned], "not begun"}),
+		endedWords(plan.Summary, n[terminate.Ended]+n[terminate.Killed], n[terminate.Killed], processes),
+		counts("", count{n[terminate.Gone], "gone already"}, count{n[reap.Skipped], "spared"}),
+		counts("Still there: ", count{n[terminate.Refused], "refused"}, count{n[terminate.Survived], "survived"},
+			count{n[terminate.Unasked] + n[terminate.Unsettled], "interrupted"}, count{n[reap.Planned], "not begun"}),
 	)
 }
 

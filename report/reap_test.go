@@ -139,7 +139,9 @@ func judgedTable(b tableBuilder) (*process.Recognised, *rules.Report) {
 func confirmed(first *reap.Plan, b tableBuilder, c reap.Consent) *reap.Plan {
 	seen, r := judgedTable(b)
 	c.Self = self
-	return reap.Confirm(seen, first, reap.New(seen, r, c), r)
+	second := reap.New(seen, r, c)
+	second.Confirm(first)
+	return second
 }
 
 // told returns a plan that was carried out, with what fate says of each instance and process.
@@ -159,7 +161,8 @@ func told(p *reap.Plan, fate func(instance, process int) terminate.Outcome) *rea
 		}
 		all = append(all, fates)
 	}
-	return p.WithResults(all)
+	p.Record(all)
+	return p
 }
 
 func allEnd(int, int) terminate.Outcome { return terminate.Ended }
@@ -318,7 +321,7 @@ func TestDeedsSayWhatIsLeft(t *testing.T) {
 		lines := strings.Split(b.String(), "\n")
 		for i, d := range p.Instances {
 			left := slices.ContainsFunc(d.Processes, func(s reap.Target) bool {
-				return !hasEnded(s.Outcome) && s.Outcome != reap.Skipped
+				return !s.Outcome.Exited() && s.Outcome != reap.Skipped
 			}) || len(d.Processes) == 0
 			if got := strings.HasPrefix(lines[i], "still there"); got != left {
 				t.Errorf("%v: %q", d.Outcome, lines[i])

@@ -23,23 +23,25 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// How long a reap waits unless it is told otherwise. Servers on an SDK end within 2 s of SIGTERM;
-// some take more to close a browser.
+// How long a reap waits by default. Servers built on an SDK exit within 2 s of SIGTERM; some need longer, to close a
+// browser.
 const (
 	usualSettle = 2 * time.Second
 	usualGrace  = 5 * time.Second
 )
 
-// usualMost is how many processes one run may end. The largest leak that was reported had 2,676; who
-// has as many may say so, and what else would end so many is more likely to be a mistake.
-const usualMost = 500
+// usualMax is how many processes one run may terminate. The largest leak reported had 2,676; anything else that would
+// terminate more than 500 is probably a mistake.
+const usualMax = 500
 
 // longestWait keeps a mistyped wait from holding the lock for ever.
 const longestWait = 10 * time.Minute
 
+// verifyLimit is how long the look afterwards may take.
+const verifyLimit = 10 * time.Second
+
 type reapOptions struct {
 	olderThan span
-	asked     bool // --older-than was given
 	rules     ruleIDs
 	yes       bool
 	dryRun    bool
@@ -56,37 +58,43 @@ type reapOptions struct {
 
 func newReap(w *world) *cobra.Command {
 	o := &reapOptions{
-		grace: span{usualGrace}, settle: span{usualSettle}, max: usualMost,
+		grace: span{usualGrace}, settle: span{usualSettle}, max: usualMax,
 		color: choice{value: "auto", of: []string{"auto", "always", "never"}},
 	}
 	var c *cobra.Command
 	c = verb(&cobra.Command{
 		Use:   "reap",
-		Short: "End what leaked, and nothing else",
-		Long: "reap ends the leaked servers that scan calls safe to end and that are at least as old as --older-than. It looks twice,\n" +
-			"asks each process to end (SIGTERM), the server before its launchers, and kills what is left after --grace. On a terminal\n" +
-			"it shows what it will end and asks first; without one, as from cron, it acts. Without --older-than it only shows.\n\n" +
-			"Exit code: 0 all that was planned is gone (or nothing was), 1 something survived or was refused (by the system, by your\n" +
-			"answer, by an interrupt), 2 trouble before acting.",
-		Example: "  mcpdoctor reap\n  mcpdoctor reap --older-than 1h\n  mcpdoctor reap --older-than 10m --rule stale-generation\n  mcpdoctor reap --older-than 2d --yes --log reaped.jsonl",
-		Args:    cobra.NoArgs,
+		Short: "Terminate leaked servers, and nothing else",
+		Long: "reap terminates the leaked servers that scan calls safe to terminate and that are at least --older-than old. It\n" +
+			"looks twice, sends SIGTERM to the server before its launchers, and SIGKILL to what is left after --grace. On a\n" +
+			"terminal it shows the processes and asks first; elsewhere, as from cron, it acts. Without --older-than it only shows.\n\n" +
+			"Exit code: 0 everything planned has exited, 1 something survived, was refused or interrupted, or you answered no,\n" +
+			"2 trouble before acting.",
+		Example: "  mcpdoctor reap\n  mcpdoctor reap --older-than 1h\n  mcpdoctor reap --older-than 10m --rule stale-generation\n" +
+			"  mcpdoctor reap --older-than 2d --yes --log reaped.jsonl",
+		Args: cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error {
-		o.asked = c.Flags().Changed("older-than")
-		return o.run(ctx, w)
+		if err := o.check(w); err != nil {
+			return err
+		}
+		if asked := c.Flags().Changed("older-than"); !asked || o.dryRun || o.from != "" {
+			return o.show(ctx, w, asked)
+		}
+		return o.reap(ctx, w)
 	})
 	f := c.Flags()
-	f.Var(&o.olderThan, "older-than", "end what is at least so old (90s, 10m, 1h30m, 2d); nothing is ended without it")
-	f.Lookup("older-than").DefValue = "" // nought would read as if all ages were meant
-	f.Var(&o.rules, "rule", "only what this rule found, also what it gives up on request only (may be repeated)")
+	f.Var(&o.olderThan, "older-than", "terminate processes at least this old (90s, 10m, 1h30m, 2d); required to terminate anything")
+	f.Lookup("older-than").DefValue = "" // 0s would look as if all ages were meant
+	f.Var(&o.rules, "rule", "only what this rule found, including what needs confirmation (repeatable)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be ended, and end nothing")
-	f.Var(&o.grace, "grace", "how long a process may take to end until it is killed")
-	f.Var(&o.settle, "settle", "how long to wait until the second look; some servers take 15s to end after their client")
-	f.IntVar(&o.max, "max", o.max, "refuse to end more processes than this in one run")
-	f.BoolVar(&o.allUsers, "all-users", false, "end other users' processes too (for root)")
-	f.BoolVar(&o.json, "json", false, "print what was done as JSON")
-	f.Var(&fileName{&o.log}, "log", "append one line of JSON for each instance to this `file`")
-	f.Var(&fileName{&o.from}, "from", "plan on a saved snapshot from this `file` (- for stdin); nothing is ended")
+	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be terminated, and terminate nothing")
+	f.Var(&o.grace, "grace", "time between SIGTERM and SIGKILL")
+	f.Var(&o.settle, "settle", "time between the two looks; some servers need 15s to exit after their client")
+	f.IntVar(&o.max, "max", o.max, "terminate nothing if more processes than this are planned")
+	f.BoolVar(&o.allUsers, "all-users", false, "include other users' processes (root only)")
+	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	f.Var(&fileName{&o.log}, "log", "append one line of JSON per instance to this `file`")
+	f.Var(&fileName{&o.from}, "from", "plan on a saved snapshot in this `file` (- for stdin); nothing is terminated")
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every process")
 	offer(c, "color", o.color.of)
@@ -94,211 +102,176 @@ func newReap(w *world) *cobra.Command {
 	return c
 }
 
-// errLeft says that something that was to be ended is still there.
+// errLeft means that a process that was to be terminated is still running.
 var errLeft = errors.New("something is left")
 
-// shows tells that nothing is to be ended, whatever is found.
-func (o *reapOptions) shows() bool { return !o.asked || o.dryRun || o.from != "" }
-
-func (o *reapOptions) run(ctx context.Context, w *world) error {
-	if err := o.check(w); err != nil {
-		return err
-	}
-	if o.shows() {
-		return o.show(ctx, w)
-	}
-	log, err := o.openLog()
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	err = o.act(ctx, w, log)
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		fmt.Fprintln(w.err, "mcpdoctor: interrupted: nothing was ended")
-		return errLeft
-	}
-	return err
-}
-
-// oneReap keeps another reap from acting at the same time.
-func (w *world) oneReap() (unlock func(), err error) {
-	unlock, err = w.lock()
-	switch {
-	case errors.Is(err, lockfile.ErrLocked):
-		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "wait for it to end, or only look: mcpdoctor reap --dry-run"}
-	case err != nil:
-		return nil, &problem{what: err.Error() + ": nothing was ended", hint: "two reaps must not run at one time, so that nothing is ended without the lock"}
-	}
-	return unlock, nil
-}
-
-// check refuses what cannot be meant.
+// check refuses options that cannot be meant.
 func (o *reapOptions) check(w *world) error {
 	switch {
 	case o.grace.Duration > longestWait || o.settle.Duration > longestWait:
-		return &problem{what: fmt.Sprintf("--grace and --settle are %s at most", format.Age(longestWait)), hint: "no server needs longer to end; meanwhile no other reap could act"}
+		return &problem{
+			what: "--grace and --settle must be at most " + format.Age(longestWait),
+			hint: "no server needs longer to exit, and no other reap can run meanwhile",
+		}
 	case o.max < 1:
-		return &problem{what: fmt.Sprintf("--max is %d, and at least 1 is needed", o.max), hint: "--dry-run ends nothing"}
+		return &problem{what: "--max must be at least 1", hint: "to terminate nothing, use --dry-run"}
 	case o.allUsers && !w.root():
-		return &problem{what: "--all-users is for root", hint: "run it as root, or leave --all-users out to end what is yours"}
+		return &problem{what: "--all-users is for root", hint: "run it as root, or without --all-users to terminate your own processes"}
 	case o.from != "" && o.log != "":
-		return &problem{what: "--log with --from: nothing is ended on a saved snapshot, so that there is nothing to log", hint: "leave one of them out"}
+		return &problem{what: "--log cannot be used with --from: nothing is terminated, so there is nothing to log", hint: "leave one of them out"}
 	}
 	return nil
 }
 
-// show prints the plan and ends nothing.
-func (o *reapOptions) show(ctx context.Context, w *world) error {
+// show prints the plan and terminates nothing.
+func (o *reapOptions) show(ctx context.Context, w *world, asked bool) error {
 	var plan *reap.Plan
 	if o.from != "" {
 		snap, err := w.read(o.from)
 		if err != nil {
 			return err
 		}
-		plan = o.judge(process.Recognise(snap), nil, 0).plan
+		plan = o.plan(process.Recognise(snap), nil, 0)
 	} else {
-		first, err := o.look(ctx, w, nil)
+		s, err := w.lookTwice(ctx, look.Options{})
 		if err != nil {
 			return err
 		}
-		plan = first.plan
+		plan = o.plan(s.Recognised, s.Settled, w.self)
 	}
-	if err := o.print(w, plan, report.Plan); err != nil {
+	if err := o.print(w, plan, report.Plan); err != nil || o.json {
 		return err
-	}
-	if o.json {
-		return nil
 	}
 	switch {
 	case o.from != "":
-		fmt.Fprintln(w.out, "Nothing is ended on a saved snapshot.")
-	case !o.asked && plan.Summary.Instances > 0:
-		fmt.Fprintln(w.out, "Nothing was ended. With --older-than 1h, reap ends what is at least an hour old.")
+		fmt.Fprintln(w.out, "Nothing was terminated: this is a saved snapshot.")
+	case plan.Summary.Instances > 0 && !asked:
+		fmt.Fprintln(w.out, "Nothing was terminated. To terminate what is at least an hour old: mcpdoctor reap --older-than 1h")
 	case plan.Summary.Instances > 0:
-		fmt.Fprintln(w.out, "Nothing was ended.")
+		fmt.Fprintln(w.out, "Nothing was terminated.")
 	}
 	return nil
 }
 
-// act is the reap itself: look, ask, look again, end, look whether it is so.
-func (o *reapOptions) act(ctx context.Context, w *world, log io.Writer) error {
-	w.finish.Store(true) // it says what it did, or that it did nothing, whenever it is interrupted
-	first, err := o.look(ctx, w, nil)
+// plan judges a table and plans what to terminate. settled is what was leaked at an earlier look already.
+func (o *reapOptions) plan(seen *process.Recognised, settled map[scan.ID]bool, self int) *reap.Plan {
+	r := rules.Judge(seen, rules.Options{Settled: settled})
+	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
+	return reap.New(seen, r, reap.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
+}
+
+// reap terminates what the plan contains.
+func (o *reapOptions) reap(ctx context.Context, w *world) error {
+	// The log is opened before anything is terminated, so that all of it can be logged.
+	log, err := o.openLog()
 	if err != nil {
 		return err
 	}
-	if n := first.plan.Summary.Processes; n > o.max {
-		return &problem{
-			what: fmt.Sprintf("%d processes would be ended, which is more than %d: nothing was ended", n, o.max),
-			hint: fmt.Sprintf("look at them with: mcpdoctor reap --dry-run -v; then give --max %d", n),
+	defer log.Close()
+	w.finish.Store(true) // after an interrupt it still says what it did
+	plan, err := o.terminate(ctx, w)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		fmt.Fprintln(w.err, "mcpdoctor: interrupted: nothing was terminated")
+		return errLeft
+	case err != nil:
+		return err
+	case !plan.Acted && !o.json && !w.person(): // nothing to do: cron would mail it
+		return nil
+	case !plan.Acted:
+		plan.Acted = true
+		return o.print(w, plan, report.Plan)
+	}
+	// The log first: printing ends the program if stdout was closed.
+	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
+	if err != nil {
+		w.say(fmt.Errorf("the processes were terminated, but this could not be recorded: %w", err))
+	}
+	if err != nil || plan.Failed() || ctx.Err() != nil {
+		return errLeft
+	}
+	return nil
+}
+
+// terminate looks, asks, looks again, terminates, and verifies. The plan it returns has not acted if it was empty.
+func (o *reapOptions) terminate(ctx context.Context, w *world) (*reap.Plan, error) {
+	first, err := w.lookTwice(ctx, look.Options{})
+	if err != nil {
+		return nil, err
+	}
+	before := o.plan(first.Recognised, first.Settled, w.self)
+	if n := before.Summary.Processes; n > o.max {
+		return nil, &problem{
+			what: fmt.Sprintf("%d processes would be terminated, more than %d: nothing was terminated", n, o.max),
+			hint: fmt.Sprintf("see them with mcpdoctor reap --dry-run -v; then add --max %d", n),
 		}
 	}
-	plan := first.plan
-	if plan.Summary.Instances == 0 {
-		plan.Acted = true
-		if o.json || w.person() {
-			return o.print(w, plan, report.Plan)
-		}
-		return nil
+	if before.Summary.Instances == 0 {
+		return before, nil
 	}
 	settled := time.After(o.settle.Duration)
 	if w.person() && !o.yes {
-		if err := o.ask(ctx, w, plan); err != nil {
-			return err
+		if err := o.ask(ctx, w, before); err != nil {
+			return nil, err
 		}
 	}
 	select {
 	case <-settled:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	unlock, err := w.oneReap()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	second, err := o.look(ctx, w, first)
-	if err != nil {
-		return err
-	}
-	plan = reap.Confirm(second.seen, first.plan, second.plan, second.report)
-
-	plan = plan.WithResults(terminate.Terminate(ctx, w.openProcess, plan.Groups(), o.grace.Duration))
-	plan = o.verify(ctx, w, plan, second)
-	// The log first: whoever reads the result may have gone away, and that ends a program.
-	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
-	switch {
-	case err != nil:
-		w.say(fmt.Errorf("the processes were ended, but it cannot be written down: %w", err))
-		return errLeft
-	case plan.Failed() || ctx.Err() != nil:
-		return errLeft
-	}
-	return nil
-}
-
-// attempt is one look, with what it would end.
-type attempt struct {
-	seen    *process.Recognised
-	report  *rules.Report
-	plan    *reap.Plan
-	settled map[scan.ID]bool
-}
-
-// look looks, judges and plans. The second time it is told of the first: what had a dead stdin then
-// has settled, and what was planned is weighed.
-func (o *reapOptions) look(ctx context.Context, w *world, before *attempt) (*attempt, error) {
-	if before == nil {
-		s, err := w.lookTwice(ctx, look.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return o.judge(s.Recognised, s.Settled, w.self), nil
-	}
-	s, err := look.Once(ctx, w.machine, w.now(), look.Options{PSSOf: before.plan.PIDs()})
+	unlock, err := w.lockReap()
 	if err != nil {
 		return nil, err
 	}
-	return o.judge(s.Recognised, before.settled, w.self), nil
-}
-
-func (o *reapOptions) judge(seen *process.Recognised, settled map[scan.ID]bool, self int) *attempt {
-	s := &attempt{seen: seen, settled: settled, report: rules.Judge(seen, rules.Options{Settled: settled})}
-	s.report.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	s.plan = reap.New(seen, s.report, reap.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
-	return s
-}
-
-// verify takes a last look: is what ended gone, and what did it leave behind?
-func (o *reapOptions) verify(ctx context.Context, w *world, plan *reap.Plan, second *attempt) *reap.Plan {
-	// An interrupt is no reason not to say what was done.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
-	defer cancel()
-	s, err := look.Once(ctx, w.machine, w.now(), look.Options{})
+	defer unlock()
+	second, err := look.Once(ctx, w.machine, w.now(), look.Options{PSSOf: before.PIDs()})
 	if err != nil {
-		plan.Problems = append(plan.Problems, "whether it is so was not looked at again: "+err.Error())
-		return plan
+		return nil, err
 	}
-	return reap.Verify(s.Recognised, plan, second.seen)
+	plan := o.plan(second.Recognised, first.Settled, w.self)
+	plan.Confirm(before)
+	plan.Record(terminate.Terminate(ctx, w.openProcess, plan.Groups(), o.grace.Duration))
+
+	// An interrupt must not keep it from reporting what it did.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyLimit)
+	defer cancel()
+	last, err := look.Once(ctx, w.machine, w.now(), look.Options{})
+	if err != nil {
+		plan.Problems = append(plan.Problems, "the result could not be verified: "+err.Error())
+	} else {
+		plan.Verify(last.Recognised)
+	}
+	return plan, nil
 }
 
-// lastLook is how long the look after the act may take.
-const lastLook = 10 * time.Second
+// lockReap takes the lock that keeps other reaps from acting at the same time.
+func (w *world) lockReap() (unlock func(), err error) {
+	unlock, err = w.lock()
+	switch {
+	case errors.Is(err, lockfile.ErrLocked):
+		return nil, &problem{what: err.Error() + ": nothing was terminated", hint: "wait until it has finished; to only look: mcpdoctor reap --dry-run"}
+	case err != nil:
+		return nil, &problem{what: err.Error() + ": nothing was terminated", hint: "only one reap may run at a time, which the lock ensures"}
+	}
+	return unlock, nil
+}
 
-// ask shows the plan and waits for a yes. Anything else is a no.
+// ask shows the plan and returns nil if the answer is yes.
 func (o *reapOptions) ask(ctx context.Context, w *world, plan *reap.Plan) error {
 	var text bytes.Buffer
 	out, width := w.out, w.width()
-	if o.json || width == 0 { // stdout is for the result, and goes elsewhere
+	if o.json || width == 0 { // stdout is for the result
 		out = w.err
 	}
-	if err := report.Plan(&text, plan, report.Options{Width: width, Color: width > 0 && !o.json && w.colour(o.color.value), Verbose: o.verbose}); err != nil {
+	show := report.Options{Width: width, Color: width > 0 && !o.json && w.colour(o.color.value), Verbose: o.verbose}
+	if err := report.Plan(&text, plan, show); err != nil {
 		return err
 	}
 	if _, err := out.Write(text.Bytes()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w.err, "End %s? [y/N] ", format.Count(plan.Summary.Processes, "process"))
+	fmt.Fprintf(w.err, "Terminate %s? [y/N] ", format.Count(plan.Summary.Processes, "process"))
 	answer := make(chan string, 1)
 	go func() {
 		line, err := bufio.NewReader(w.in).ReadString('\n')
@@ -316,11 +289,11 @@ func (o *reapOptions) ask(ctx context.Context, w *world, plan *reap.Plan) error 
 		switch {
 		case !ok:
 			fmt.Fprintln(w.err)
-			return &problem{what: "there was no answer: nothing was ended", hint: "--yes ends without a question, --dry-run only shows"}
+			return &problem{what: "no answer: nothing was terminated", hint: "--yes does not ask, --dry-run only shows"}
 		case line == "y" || line == "yes":
 			return nil
 		}
-		fmt.Fprintln(w.err, "Nothing was ended.")
+		fmt.Fprintln(w.err, "Nothing was terminated.")
 		return errLeft
 	}
 }
@@ -338,15 +311,14 @@ func (o *reapOptions) print(w *world, plan *reap.Plan, text func(io.Writer, *rea
 	return nil
 }
 
-// openLog opens the log before anything is ended, so that nothing is ended that could not be put
-// down.
+// openLog opens the file that --log names, if any.
 func (o *reapOptions) openLog() (io.WriteCloser, error) {
 	if o.log == "" {
 		return nopCloser{io.Discard}, nil
 	}
 	f, err := lockfile.Append(o.log)
 	if err != nil {
-		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was ended; --log takes the name of a file of your own that can be written"}
+		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was terminated; --log needs a file of your own that can be written"}
 	}
 	return f, nil
 }

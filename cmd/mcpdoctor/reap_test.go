@@ -389,7 +389,7 @@ func TestReapAsks(t *testing.T) {
 			if b.wants(r, c.code); p.ended != c.ends {
 				t.Errorf("ended is %t\n%s%s", p.ended, r.out, r.err)
 			}
-			if asked := strings.Contains(r.err, "End 1 process? [y/N]"); asked == (c.args != nil) {
+			if asked := strings.Contains(r.err, "Terminate 1 process? [y/N]"); asked == (c.args != nil) {
 				t.Errorf("asked is %t", asked)
 			}
 		})
@@ -457,8 +457,8 @@ func TestReapRefuses(t *testing.T) {
 		locked error
 		words  string
 	}{
-		{"too many", []string{"--older-than", "1h", "--max", "2"}, nil, "3 processes would be ended, which is more than 2: nothing was ended"},
-		{"no number", []string{"--older-than", "1h", "--max", "0"}, nil, "--max is 0"},
+		{"too many", []string{"--older-than", "1h", "--max", "2"}, nil, "3 processes would be terminated, more than 2: nothing was terminated"},
+		{"no number", []string{"--older-than", "1h", "--max", "0"}, nil, "--max must be at least 1"},
 		{"all users without root", []string{"--older-than", "1h", "--all-users"}, nil, "--all-users is for root"},
 		{"no such age", []string{"--older-than", "yesterday"}, nil, "90s, 10m, 1h30m or 2d"},
 		{"no such rule", []string{"--older-than", "1h", "--rule", "nonsense"}, nil, "no such rule"},

@@ -10,80 +10,79 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// Confirm returns what a second look leaves of the plan that a first one made: who is planned by
-// both, and the others of the first with the reason why they are spared. Plan and report of the second
-// look are of this table.
-func Confirm(r *process.Recognised, first, second *Plan, rep *rules.Report) *Plan {
-	was := map[scan.ID]bool{}
-	for _, d := range first.Instances {
-		for _, s := range d.Processes {
-			was[s.id] = true
+// Confirm keeps in p, the plan of a second look, only what the first look planned too. What only the first planned is
+// moved to p as skipped, with the reason.
+func (p *Plan) Confirm(first *Plan) {
+	before := first.ids()
+	confirmed := []PlannedInstance{}
+	for _, d := range p.Instances {
+		if kept := d.confirm(before); kept != nil {
+			p.Kept = append(p.Kept, *kept)
+		} else {
+			confirmed = append(confirmed, d)
 		}
 	}
-	out := *second
-	out.Instances, out.Kept = []PlannedInstance{}, slices.Clone(second.Kept)
-	still := map[scan.ID]bool{}
-	for _, d := range second.Instances {
-		d, kept := d.confirmed(was)
-		if kept != nil {
-			out.Kept = append(out.Kept, *kept)
-			continue
-		}
-		for _, s := range d.Processes {
-			still[s.id] = true
-		}
-		out.Instances = append(out.Instances, d)
-	}
+	p.Instances = confirmed
+	still := p.ids()
 	for _, d := range first.Instances {
-		if slices.ContainsFunc(d.Processes, func(s Target) bool { return still[s.id] }) {
+		if slices.ContainsFunc(d.Processes, func(t Target) bool { return still[t.id] }) {
 			continue
 		}
-		d.Outcome, d.Reason = Skipped, whySpared(r, d, &out, rep)
+		d.Outcome, d.Reason = Skipped, p.whySkipped(d.Processes)
 		if d.Reason == "" {
-			d.Outcome, d.Reason = Outcome(terminate.Gone), "it ended by itself between the looks"
+			d.Outcome, d.Reason = terminate.Gone, "it exited by itself between the looks"
 		}
-		d.Processes = slices.Clone(d.Processes)
 		for i := range d.Processes {
 			d.Processes[i].Outcome = d.Outcome
 		}
-		out.Instances = append(out.Instances, d)
+		p.Instances = append(p.Instances, d)
 	}
-	out.summarise()
-	return &out
+	p.summarise()
 }
 
-// confirmed keeps of an instance what an earlier look planned as well. A helper that it did not plan
-// is left out; any other process that it did not plan speaks against the whole.
-func (d PlannedInstance) confirmed(was map[scan.ID]bool) (PlannedInstance, *Kept) {
-	processes := d.Processes
-	d.Processes, d.Left = nil, slices.Clone(d.Left)
-	for _, s := range processes {
-		switch {
-		case was[s.id]:
-			d.Processes = append(d.Processes, s)
-		case s.stage == help:
-			d.Left = append(d.Left, Kept{Server: d.Server, PIDs: []int{s.PID}, Rule: d.Rule, Reason: "it was not there at the first look"})
-		default:
-			all := pidsOf(processes)
-			return d, &Kept{Server: d.Server, PIDs: all, Rule: d.Rule, Reason: fmt.Sprintf("the first look did not find that pid %d has leaked", s.PID)}
+// ids returns the identity of each process that is planned.
+func (p *Plan) ids() map[scan.ID]bool {
+	out := map[scan.ID]bool{}
+	for _, d := range p.Instances {
+		for _, t := range d.Processes {
+			out[t.id] = true
 		}
 	}
-	d.weigh()
-	return d, nil
+	return out
 }
 
-// whySpared says why a second look does not plan what the first did; "" when nothing is left of it.
-func whySpared(r *process.Recognised, d PlannedInstance, second *Plan, rep *rules.Report) string {
-	if !slices.ContainsFunc(d.Processes, func(s Target) bool { return lives(r, s.id) }) {
+// confirm keeps the processes that were planned before. A helper that was not is left alone; any other that was not
+// keeps the whole instance.
+func (d *PlannedInstance) confirm(before map[scan.ID]bool) *Kept {
+	var confirmed []Target
+	for _, t := range d.Processes {
+		switch {
+		case before[t.id]:
+			confirmed = append(confirmed, t)
+		case t.stage == helping:
+			d.Left = append(d.Left, Kept{Server: d.Server, PIDs: []int{t.PID}, Rule: d.Rule, Reason: "it was not there at the first look"})
+		default:
+			reason := fmt.Sprintf("pid %d was not found to be leaked at the first look", t.PID)
+			return &Kept{Server: d.Server, PIDs: pidsOf(d.Processes), Rule: d.Rule, Reason: reason}
+		}
+	}
+	d.Processes = confirmed
+	d.RSSBytes, d.PSSBytes = memory(confirmed)
+	return nil
+}
+
+// whySkipped returns why the second look does not plan processes that the first did; "" if all have exited.
+func (p *Plan) whySkipped(processes []Target) string {
+	if !slices.ContainsFunc(processes, func(t Target) bool { return running(p.seen, t.id) }) {
 		return ""
 	}
-	pids := pidsOf(d.Processes)
-	for _, k := range second.Kept {
+	pids := pidsOf(processes)
+	for _, k := range p.Kept {
 		if overlap(k.PIDs, pids) {
 			return k.Reason
 		}
 	}
-	for _, s := range rep.Servers {
+	for _, s := range p.report.Servers {
 		if s.Verdict != rules.Leaked && s.Verdict != rules.Suspect && overlap(s.PIDs, pids) {
 			return "not leaked at the second look: " + s.Because
 		}
@@ -91,20 +90,10 @@ func whySpared(r *process.Recognised, d PlannedInstance, second *Plan, rep *rule
 	return "not leaked at the second look"
 }
 
-// lives tells that the process that an ID names is in the table and has not ended.
-func lives(r *process.Recognised, id scan.ID) bool {
+// running reports whether the process that an ID names is in the table and has not exited.
+func running(r *process.Recognised, id scan.ID) bool {
 	at := r.Forest.Node(id.PID)
 	return at != process.None && r.Forest.Processes[at].Start == id.Start && r.Forest.Processes[at].State != "Z"
-}
-
-// pidsOf returns the PIDs of processes, ascending.
-func pidsOf(processes []Target) []int {
-	var out []int
-	for _, s := range processes {
-		out = append(out, s.PID)
-	}
-	slices.Sort(out)
-	return out
 }
 
 func overlap(a, b []int) bool {

@@ -9,25 +9,25 @@ import (
 	"mcpdoctor/scan"
 )
 
-// guard keeps the laws of reaping: whatever a rule gave up, these processes are never signalled.
+// guard enforces the laws of reaping. Its methods keepsX return why something is kept, "" if it is not.
 type guard struct {
 	*process.Table
-	consent Consent
-	doomed  map[*process.Instance]*candidate // what a rule gave up something of
-	kept    map[*process.Instance]string     // why one of these is kept; "" when it is not
+	consent  Consent
+	selected map[*process.Instance]*candidate // what a rule selected any process of
+	kept     map[*process.Instance]string     // the results of keepsInstance
 
-	// inside are the instances that who is to act, or an ancestor of his, is a part of, with the PID
-	// that it is: an agent may run mcpdoctor from inside a client.
-	inside map[*process.Instance]int
+	// selfInstances maps each instance that contains mcpdoctor or one of its ancestors to that PID: an agent may
+	// run mcpdoctor from inside a client.
+	selfInstances map[*process.Instance]int
 
-	// blind says why it is not known who that is; then everybody is kept.
+	// blind is why selfInstances may be incomplete; then everything is kept.
 	blind string
 }
 
 func newGuard(t *process.Table, c Consent) *guard {
 	g := &guard{
-		Table: t, consent: c, doomed: map[*process.Instance]*candidate{}, kept: map[*process.Instance]string{},
-		inside: map[*process.Instance]int{},
+		Table: t, consent: c, selected: map[*process.Instance]*candidate{}, kept: map[*process.Instance]string{},
+		selfInstances: map[*process.Instance]int{},
 	}
 	g.consent.OlderThan = max(0, c.OlderThan)
 	if c.Self == 0 {
@@ -35,23 +35,24 @@ func newGuard(t *process.Table, c Consent) *guard {
 	}
 	at := t.Forest.Node(c.Self)
 	if at == process.None {
-		g.blind = "mcpdoctor does not find itself among the processes, so that it cannot tell what it belongs to"
+		g.blind = "mcpdoctor does not find itself among the processes, and may be running inside it"
 		return g
 	}
 	for ; at != process.None; at = t.Forest.Parent[at] {
+		pid := t.Process(at).PID
 		if in := t.InstanceOf[at]; in != nil {
-			g.inside[in] = t.Process(at).PID
+			g.selfInstances[in] = pid
 		}
-		if g.cut(at) {
-			g.blind = fmt.Sprintf("who started pid %d cannot be seen, so that mcpdoctor cannot tell what it belongs to itself", t.Process(at).PID)
+		if g.parentHidden(at) {
+			g.blind = fmt.Sprintf("the parent of pid %d cannot be seen, and mcpdoctor may be running inside it", pid)
 		}
 	}
 	return g
 }
 
-// cut tells that a process has somebody above it who is not in the table (hidepid) or cannot be made
-// out. On Windows a parent that is not there has ended, as there is nobody who adopts.
-func (g *guard) cut(node int32) bool {
+// parentHidden reports whether a process has a parent that is not in the table (hidepid) or cannot be determined. On
+// Windows a missing parent has exited: nothing adopts its children.
+func (g *guard) parentHidden(node int32) bool {
 	switch g.Forest.ParentStates[node] {
 	case process.ParentUnknown, process.ParentCyclic:
 		return true
@@ -61,41 +62,40 @@ func (g *guard) cut(node int32) bool {
 	return false
 }
 
-// keepsInstance says why an instance is kept as a whole; "" when it is not. Only its helpers may be
-// kept without it: to end a part of what starts and serves would make an orphan of the rest, or
-// make the rest start it again.
-func (g *guard) keepsInstance(s *candidate) string {
-	if reason, ok := g.kept[s.in]; ok {
-		return reason
+// keepsInstance is about an instance as a whole. Only its helpers may be kept without it: terminating some of the
+// launchers and servers would orphan the rest, or make the rest start them again.
+func (g *guard) keepsInstance(c *candidate) string {
+	reason, ok := g.kept[c.in]
+	if !ok {
+		reason = g.keepsOwned(c.in)
+		if reason == "" {
+			reason = g.keepsRole(c.in)
+		}
+		if reason == "" {
+			reason = g.keepsMember(c)
+		}
+		g.kept[c.in] = reason
 	}
-	reason := g.keepsAbove(s.in)
-	if reason == "" {
-		reason = g.keepsRole(s.in)
-	}
-	if reason == "" {
-		reason = g.keepsMember(s)
-	}
-	g.kept[s.in] = reason
 	return reason
 }
 
-// keepsAbove says what speaks for an instance because of who it belongs to.
-func (g *guard) keepsAbove(in *process.Instance) string {
+// keepsOwned is about what an instance belongs to.
+func (g *guard) keepsOwned(in *process.Instance) string {
 	if g.blind != "" {
 		return g.blind
 	}
-	if pid, ok := g.inside[in]; ok {
-		return fmt.Sprintf("mcpdoctor was started from inside it (below pid %d)", pid)
+	if pid, ok := g.selfInstances[in]; ok {
+		return fmt.Sprintf("mcpdoctor is running inside it (below pid %d)", pid)
 	}
 	if in.Owner.Kind == process.OwnerService {
-		return in.Owner.String() + " keeps it"
+		return "it is supervised by " + in.Owner.String()
 	}
-	// Who is kept needs what is below him, and would start it again.
+	// What is kept needs the servers below it, and would start them again.
 	for up := g.Forest.Parent[in.RootNode]; up != process.None; up = g.Forest.Parent[up] {
-		if g.maybeJob(up) {
-			return fmt.Sprintf("a service manager may keep pid %d above it and could not be asked", g.Process(up).PID)
+		if g.maybeSupervised(up) {
+			return fmt.Sprintf("pid %d above it may be supervised: the service manager could not be asked", g.Process(up).PID)
 		}
-		over := g.doomed[g.InstanceOf[up]]
+		over := g.selected[g.InstanceOf[up]]
 		if over == nil {
 			continue
 		}
@@ -107,45 +107,44 @@ func (g *guard) keepsAbove(in *process.Instance) string {
 	return ""
 }
 
-// keepsRole says what speaks for an instance because of what it is.
+// keepsRole is about what an instance is.
 func (g *guard) keepsRole(in *process.Instance) string {
 	switch in.Role {
 	case process.RoleServer, process.RoleGateway, process.RoleHelper:
 	case process.RoleClient:
-		if !g.unattended(in) {
-			return "it is a client, which somebody may be using"
+		if g.mayBeInUse(in) {
+			return "it is a client that may be in use"
 		}
 		return ""
 	default:
-		return "it is nobody that mcpdoctor knows"
+		return "it is not a recognised MCP process"
 	}
 	for _, m := range in.Members {
 		if g.Recognitions[m].RoleOrNone() == process.RoleClient {
-			return fmt.Sprintf("pid %d in it is a client, which somebody may be using", g.Process(m).PID)
+			return fmt.Sprintf("pid %d in it is a client that may be in use", g.Process(m).PID)
 		}
 	}
 	return ""
 }
 
-// unattended tells that nobody sits in front of a client: it is one for running without a person, and
-// it is known that none of its processes has a terminal.
-func (g *guard) unattended(in *process.Instance) bool {
-	return in.NonInteractive() && !slices.ContainsFunc(in.Members, func(m int32) bool { return g.Process(m).TTY != "-" })
+// mayBeInUse reports whether a client is an interactive one, or any of its processes has a terminal or may have one.
+func (g *guard) mayBeInUse(in *process.Instance) bool {
+	return !in.NonInteractive() || slices.ContainsFunc(in.Members, func(m int32) bool { return g.Process(m).TTY != "-" })
 }
 
-// keepsMember says what speaks for one of the processes that an instance cannot do without.
-func (g *guard) keepsMember(s *candidate) string {
-	for _, m := range s.in.Members {
-		if !g.chain(s.in, m) {
+// keepsMember is about the launchers and servers of an instance.
+func (g *guard) keepsMember(c *candidate) string {
+	for _, m := range c.in.Members {
+		if !g.essential(c.in, m) {
 			continue
 		}
-		reason := g.keeps(m)
+		reason := g.keepsProcess(m)
 		switch {
 		case reason != "":
-		case !slices.Contains(s.nodes, m):
-			reason = "it was not given up"
+		case !slices.Contains(c.nodes, m):
+			reason = "no rule selected it"
 		default:
-			reason = g.talkedTo(s.in, m)
+			reason = g.keepsReachable(c.in, m)
 		}
 		if reason != "" {
 			return fmt.Sprintf("pid %d: %s", g.Process(m).PID, reason)
@@ -154,75 +153,70 @@ func (g *guard) keepsMember(s *candidate) string {
 	return ""
 }
 
-// talkedTo says who can still talk to a process of an instance at whose own stdin nobody is: two
-// servers may lie below one launcher, each on a wire of its own.
-func (g *guard) talkedTo(in *process.Instance, node int32) string {
+// keepsReachable is about a process whose stdin is open although that of its instance is closed: two servers below one
+// launcher may have different clients.
+func (g *guard) keepsReachable(in *process.Instance, node int32) string {
 	if w, _ := in.OuterStdin(); w <= process.StdinOpen || process.StdinOf(g.Process(node)) != process.StdinOpen {
 		return ""
 	}
 	holders := g.Process(node).Stdin.Holders
 	if holders == nil {
-		return "its stdin is open, and nobody looked who holds it"
+		return "its stdin is open, and which process holds it is unknown"
 	}
 	for _, pid := range holders {
 		at := g.Forest.Node(pid)
-		if at == process.None || g.InstanceOf[at] == nil || g.InstanceOf[at] != in && g.doomed[g.InstanceOf[at]] == nil {
+		if at == process.None || g.InstanceOf[at] == nil || g.InstanceOf[at] != in && g.selected[g.InstanceOf[at]] == nil {
 			return fmt.Sprintf("its stdin is held by pid %d", pid)
 		}
 	}
 	return ""
 }
 
-// onlyYoung tells that an instance would be ended if it were older.
-func (g *guard) onlyYoung(s *candidate) bool {
-	old := *g
-	old.consent.OlderThan, old.kept = 0, map[*process.Instance]string{}
-	return old.keepsInstance(s) == ""
+// onlyYoung reports whether an instance would be terminated if it were older.
+func (g *guard) onlyYoung(c *candidate) bool {
+	anyAge := *g
+	anyAge.consent.OlderThan, anyAge.kept = 0, map[*process.Instance]string{}
+	return anyAge.keepsInstance(c) == ""
 }
 
-// keepsHelper says why a helper is left alone when its instance is ended; "" when it is not.
-func (g *guard) keepsHelper(s *candidate, node int32) string {
+// keepsHelper is about a helper whose instance is terminated.
+func (g *guard) keepsHelper(c *candidate, node int32) string {
 	switch {
-	case !slices.Contains(s.nodes, node):
-		return "the server started it, and it is not known to be a part of it"
+	case !slices.Contains(c.nodes, node):
+		return "the server started it, but it is not known to be part of the server"
 	case process.Terminal(g.Process(node)):
-		return "somebody may be typing into it"
+		return "its stdin is a terminal"
 	}
-	return g.keeps(node)
+	return g.keepsProcess(node)
 }
 
-// keeps says why one process may never be signalled; "" when it may.
-func (g *guard) keeps(node int32) string {
+// keepsProcess is about any process by itself.
+func (g *guard) keepsProcess(node int32) string {
 	p := g.Process(node)
 	switch {
 	case p.PID <= 1:
 		return "it is the first process"
-	case g.kernel(p):
-		return "it is a thread of the kernel, or what it runs cannot be read"
+	case len(p.Args) == 0 && p.Cmdline == "": // proc_pid_cmdline(5)
+		return "its command line is unreadable: it may be a kernel thread"
 	case p.Start == 0:
-		return "its start cannot be read, so that nothing tells it from another process with its PID"
+		return "start time unreadable: cannot rule out PID reuse"
 	case p.Started.IsZero():
-		return "its age cannot be read"
-	case g.maybeJob(node):
-		return "a service manager may keep it and could not be asked"
+		return "its age is unknown"
+	case g.maybeSupervised(node):
+		return "it may be supervised: the service manager could not be asked"
 	case g.Now.Sub(p.Started) < g.consent.OlderThan:
-		return fmt.Sprintf("it is %s old, which is younger than %s", format.Age(max(0, g.Now.Sub(p.Started))), format.Age(g.consent.OlderThan))
+		return fmt.Sprintf("it is %s old, younger than %s", format.Age(max(0, g.Now.Sub(p.Started))), format.Age(g.consent.OlderThan))
 	}
-	return g.foreign(p)
+	return g.keepsOtherUsers(p)
 }
 
-// maybeJob tells that a process may be the job of a service manager, which did not say.
-func (g *guard) maybeJob(node int32) bool {
+// maybeSupervised reports whether a process may be the job of a service manager that did not answer.
+func (g *guard) maybeSupervised(node int32) bool {
 	return slices.Contains(g.Process(node).Unreadable, "service")
 }
 
-// kernel tells that a process is a thread of the kernel, or cannot be told from one: it has no
-// command line (proc_pid_cmdline(5)).
-func (g *guard) kernel(p *scan.Process) bool { return len(p.Args) == 0 && p.Cmdline == "" }
-
-// foreign says whose a process is that is not ours to end; "" when it is ours. On a table that was
-// saved it is that of who looked.
-func (g *guard) foreign(p *scan.Process) string {
+// keepsOtherUsers is about a process's user. On a saved snapshot, the user is the one who took it.
+func (g *guard) keepsOtherUsers(p *scan.Process) string {
 	if g.consent.AllUsers && g.root() {
 		return ""
 	}
@@ -231,7 +225,7 @@ func (g *guard) foreign(p *scan.Process) string {
 	case g.consent.Self != 0:
 		me = g.Process(g.Forest.Node(g.consent.Self))
 	case me.UID == nil:
-		return "" // and nobody will act
+		return "" // nothing will be signalled
 	}
 	switch {
 	case p.UID != nil && me.UID != nil:
@@ -239,7 +233,7 @@ func (g *guard) foreign(p *scan.Process) string {
 			return ""
 		}
 	case p.UID != nil || me.UID != nil || p.User == "" || me.User == "":
-		return "it cannot be seen whose it is"
+		return "its user is unknown"
 	case p.User == me.User: // Windows, which has no numbers
 		return ""
 	}
@@ -249,13 +243,12 @@ func (g *guard) foreign(p *scan.Process) string {
 	return "it belongs to the user " + p.User
 }
 
-// root tells that the one who looks is root.
+// root reports whether the snapshot was taken by root.
 func (g *guard) root() bool { return g.Snapshot.Host.UID != nil && *g.Snapshot.Host.UID == 0 }
 
-// chain tells that a process is part of what an instance cannot do without: the launchers and the
-// processes that serve. What is no part of it are the helpers; of a browser without a server its
-// own processes below the first.
-func (g *guard) chain(in *process.Instance, node int32) bool {
+// essential reports whether a process is a launcher or server of its instance, not a helper. Of a browser without a
+// server, that is the first process.
+func (g *guard) essential(in *process.Instance, node int32) bool {
 	if in.Role == process.RoleHelper {
 		return node == in.MainNode
 	}

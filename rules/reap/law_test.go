@@ -125,7 +125,7 @@ func TestLaw1AgeIsCheckedAgain(t *testing.T) {
 
 	p := d.plan(t, Consent{OlderThan: time.Hour}, given)
 	p.only(t, 400)
-	p.keeps(t, 200, "59 min old, which is younger than 1 h")
+	p.keeps(t, 200, "59 min old, younger than 1 h")
 	p.keeps(t, 300, "pid 301: it is 30 min old")
 	p.keeps(t, 301, "pid 301: it is 30 min old")
 	p.keeps(t, 401, "10 min old")
@@ -162,11 +162,11 @@ func TestLaw1OnlyWhatARuleGaveUp(t *testing.T) {
 
 	p := d.plan(t, Consent{}, unasked("orphan", 300, 400, 500, 4711))
 	p.only(t, 400)
-	p.keeps(t, 300, "pid 301: it was not given up") // to end a launcher alone makes an orphan
-	p.keeps(t, 401, "not known to be a part of it")
-	p.keeps(t, 500, "belongs to no server")
+	p.keeps(t, 300, "pid 301: no rule selected it") // to end a launcher alone makes an orphan
+	p.keeps(t, 401, "not known to be part of the server")
+	p.keeps(t, 500, "belongs to no recognised server")
 
-	d.plan(t, Consent{}, unasked("orphan", 301)).keeps(t, 301, "pid 300: it was not given up")
+	d.plan(t, Consent{}, unasked("orphan", 301)).keeps(t, 301, "pid 300: no rule selected it")
 	d.plan(t, Consent{}, unasked("orphan", 300), unasked("stale-generation", 301, 300)).only(t, 300, 301)
 }
 
@@ -206,9 +206,9 @@ func TestLaw2NeverAKernelThread(t *testing.T) {
 	d.run(201, 200, time.Hour, "").Name = "kworker/0:2" // or a process that wiped its command line
 	p := d.plan(t, Consent{}, unasked("orphan", 2, 30, 200, 201))
 	p.only(t, 200)
-	p.keeps(t, 2, "belongs to no server")
-	p.keeps(t, 30, "belongs to no server")
-	p.keeps(t, 201, "thread of the kernel")
+	p.keeps(t, 2, "belongs to no recognised server")
+	p.keeps(t, 30, "belongs to no recognised server")
+	p.keeps(t, 201, "may be a kernel thread")
 }
 
 func TestLaw2NeverItself(t *testing.T) {
@@ -217,7 +217,7 @@ func TestLaw2NeverItself(t *testing.T) {
 	d.proc(self).Args = strings.Fields("mcp-server-doctor reap") // were it taken for a server
 	p := d.plan(t, Consent{}, unasked("orphan", self))
 	p.only(t)
-	p.keeps(t, self, "started from inside it (below pid 900)")
+	p.keeps(t, self, "running inside it (below pid 900)")
 	// Another process of that name is nobody special.
 	d.run(200, 1, time.Hour, "mcp-server-doctor reap")
 	d.plan(t, Consent{}, unasked("orphan", 200)).only(t, 200)
@@ -235,7 +235,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202, 210))
 		p.only(t)
 		for _, pid := range []int{200, 201, 202, 210} {
-			p.keeps(t, pid, "started from inside it (below pid 200)")
+			p.keeps(t, pid, "running inside it (below pid 200)")
 		}
 	})
 	t.Run("an orphaned headless client, with all that belongs to it", func(t *testing.T) {
@@ -253,9 +253,9 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		given := unasked("orphan", 200, 201, 220, 221, 223, 300, 301)
 		p := d.plan(t, Consent{}, given)
 		p.only(t, 300, 301)
-		p.keeps(t, 200, "started from inside it")
+		p.keeps(t, 200, "running inside it")
 		for _, pid := range []int{220, 221, 223} {
-			p.keeps(t, pid, "belongs to Claude Code (pid 201), which is kept: mcpdoctor was started from inside it")
+			p.keeps(t, pid, "belongs to Claude Code (pid 201), which is kept: mcpdoctor is running inside it")
 		}
 		// Started from elsewhere, it ends that one too.
 		d.proc(self).PPID = 100
@@ -291,7 +291,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 				t.Errorf("%s, started by %d: planned are %v; kept %+v", c.os, c.ppid, p.PIDs(), p.Kept)
 			}
 			if c.all {
-				p.keeps(t, plain, "who started pid 900 cannot be seen")
+				p.keeps(t, plain, "the parent of pid 900 cannot be seen")
 			}
 		}
 	})
@@ -325,7 +325,7 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 			p.keeps(t, 200, "belongs to the user 1001")
 			p.keeps(t, 300, "pid 301: it belongs to the user eve")
 			p.keeps(t, 401, "belongs to the user 1001")
-			p.keeps(t, 500, "cannot be seen whose it is")
+			p.keeps(t, 500, "its user is unknown")
 		})
 	}
 	t.Run("a user who asks for all", func(t *testing.T) { build(me).plan(t, Consent{AllUsers: true}, given).only(t, 400) })
@@ -348,7 +348,7 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, `belongs to the user PC\eve`)
-		p.keeps(t, 300, "cannot be seen whose it is")
+		p.keeps(t, 300, "its user is unknown")
 	})
 }
 
@@ -372,15 +372,15 @@ func TestLaw2NeverASupervisedProcess(t *testing.T) {
 	}
 	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 301, 401, 501, 601, 602, 700))
 	p.only(t)
-	p.keeps(t, 200, "systemd notes.service (pid 200) keeps it")
-	p.keeps(t, 300, "systemd b.service (pid 301) keeps it")
-	p.keeps(t, 401, "systemd run.service (pid 400) keeps it")
-	p.keeps(t, 501, "pm2 (pid 500) keeps it")
-	p.keeps(t, 601, "supervisord (pid 600) keeps it")
-	p.keeps(t, 700, "launchd agent (pid 700) keeps it")
+	p.keeps(t, 200, "supervised by systemd notes.service (pid 200)")
+	p.keeps(t, 300, "supervised by systemd b.service (pid 301)")
+	p.keeps(t, 401, "supervised by systemd run.service (pid 400)")
+	p.keeps(t, 501, "supervised by pm2 (pid 500)")
+	p.keeps(t, 601, "supervised by supervisord (pid 600)")
+	p.keeps(t, 700, "supervised by launchd agent (pid 700)")
 	d.plan(t, Consent{}, unasked("spawn-per-request", 710)).only(t, 710)
 	// A rule that gave up the gateway as well thought of both as one.
-	d.plan(t, Consent{}, unasked("orphan", 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: pm2")
+	d.plan(t, Consent{}, unasked("orphan", 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: it is supervised by pm2")
 }
 
 func TestLaw2NeverAClientWithATerminal(t *testing.T) {
@@ -396,7 +396,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 600))
 		p.only(t, 600)
 		for _, pid := range []int{200, 300, 400, 401, 500} {
-			p.keeps(t, pid, "a client, which somebody may be using")
+			p.keeps(t, pid, "a client that may be in use")
 		}
 	})
 	t.Run("a program that is only taken for a client", func(t *testing.T) {
@@ -407,8 +407,8 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
 		p.only(t)
-		p.keeps(t, 200, "a client, which somebody may be using")
-		p.keeps(t, 300, "nobody that mcpdoctor knows")
+		p.keeps(t, 200, "a client that may be in use")
+		p.keeps(t, 300, "not a recognised MCP process")
 	})
 	t.Run("a client below a launcher that started a server too", func(t *testing.T) {
 		d := newDesk()
@@ -425,7 +425,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(201, 200, time.Hour, "bash").TTY = "pts/3"
 		p := d.plan(t, Consent{}, unasked("orphan", 200, 201))
 		p.only(t, 200)
-		p.keeps(t, 201, "may be typing")
+		p.keeps(t, 201, "stdin is a terminal")
 	})
 	t.Run("the servers of a client that is kept", func(t *testing.T) {
 		d := newDesk()
@@ -449,10 +449,10 @@ func TestLaw2NeverWithoutIdentity(t *testing.T) {
 	d.run(501, 500, time.Hour, "git gc").Start = 0
 	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 501))
 	p.only(t, 500)
-	p.keeps(t, 200, "its start cannot be read")
-	p.keeps(t, 300, "its age cannot be read")
-	p.keeps(t, 401, "pid 400: its start cannot be read")
-	p.keeps(t, 501, "its start cannot be read")
+	p.keeps(t, 200, "start time unreadable")
+	p.keeps(t, 300, "its age is unknown")
+	p.keeps(t, 401, "pid 400: start time unreadable")
+	p.keeps(t, 501, "start time unreadable")
 
 	d.Taken = time.Time{} // a look that does not know when it was
 	if p := d.planAs(Consent{Self: self}); len(p.PIDs()) > 0 {
@@ -524,7 +524,9 @@ func (d desk) confirm(t *testing.T, first, second []rules.Finding, change func(l
 	r := process.Recognise(&later.Snapshot)
 	rep := rules.Judge(r, rules.Options{}) // for what it says of who is not given up
 	rep.Findings = append(second, unasked("orphan", plain))
-	return Confirm(r, was, New(r, rep, Consent{OlderThan: time.Minute, Self: self}), rep)
+	p := New(r, rep, Consent{OlderThan: time.Minute, Self: self})
+	p.Confirm(was)
+	return p
 }
 
 // remove takes processes out of the table, as when they have ended.
@@ -533,7 +535,7 @@ func (d desk) remove(pids ...int) {
 }
 
 // became tests what was made of an instance that the first look planned.
-func (p *Plan) became(t *testing.T, pid int, o Outcome, reason string) {
+func (p *Plan) became(t *testing.T, pid int, o terminate.Outcome, reason string) {
 	t.Helper()
 	for _, d := range p.Instances {
 		if !slices.ContainsFunc(d.Processes, func(s Target) bool { return s.PID == pid }) {
@@ -577,7 +579,7 @@ func TestLaw5SparedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
 		later.Host.Services = []scan.Service{{Manager: "systemd", Name: "x.service", MainPID: 200}}
 	})
 	p.only(t)
-	p.became(t, 200, Skipped, "systemd x.service (pid 200) keeps it")
+	p.became(t, 200, Skipped, "supervised by systemd x.service (pid 200)")
 	p = d.confirm(t, given, given, func(later desk) {
 		for i := range later.Processes { // the clock was set back
 			later.Processes[i].Started = later.Processes[i].Started.Add(90 * time.Minute)
@@ -594,8 +596,8 @@ func TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands(t *testing.T) {
 	given := []rules.Finding{unasked("orphan", 200)}
 	p := d.confirm(t, given, given, func(later desk) { later.proc(200).Start++ }) // as old, for the clock's sake
 	p.only(t)
-	p.keeps(t, 200, "the first look did not find that pid 200 has leaked")
-	p.became(t, 200, Outcome(terminate.Gone), "ended by itself")
+	p.keeps(t, 200, "pid 200 was not found to be leaked at the first look")
+	p.became(t, 200, terminate.Gone, "exited by itself")
 }
 
 func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
@@ -611,10 +613,10 @@ func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
 		later.run(302, 300, time.Hour, "git prune")
 	})
 	p.only(t, 300, 301)
-	p.keeps(t, 202, "the first look did not find that pid 202 has leaked")
-	p.became(t, 200, Skipped, "the first look did not find that pid 202 has leaked")
+	p.keeps(t, 202, "pid 202 was not found to be leaked at the first look")
+	p.became(t, 200, Skipped, "pid 202 was not found to be leaked at the first look")
 	p.keeps(t, 302, "not there at the first look")
-	p.keeps(t, 400, "the first look did not find that pid 400 has leaked")
+	p.keeps(t, 400, "pid 400 was not found to be leaked at the first look")
 }
 
 func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
@@ -632,9 +634,9 @@ func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
 		later.proc(500).Args = strings.Fields("vim notes.md") // execve(2)
 	})
 	p.only(t, 401)
-	p.became(t, 200, Outcome(terminate.Gone), "ended by itself")
-	p.became(t, 300, Outcome(terminate.Gone), "ended by itself")
-	p.became(t, 500, Skipped, "belongs to no server")
+	p.became(t, 200, terminate.Gone, "exited by itself")
+	p.became(t, 300, terminate.Gone, "exited by itself")
+	p.became(t, 500, Skipped, "belongs to no recognised server")
 }
 
 // A script above a server may be the job of a service manager that could not be asked.
@@ -643,7 +645,7 @@ func TestLaw6WhatCannotBeDecidedIsKept(t *testing.T) {
 	d.run(400, 1, time.Hour, "sh /opt/run.sh").Unreadable = []string{"service"}
 	d.run(401, 400, time.Hour, obsidian)
 	for _, consent := range []Consent{{}, {Rules: []string{"orphan"}}} {
-		d.plan(t, consent, unasked("orphan", 401)).keeps(t, 401, "a service manager may keep pid 400 above it")
+		d.plan(t, consent, unasked("orphan", 401)).keeps(t, 401, "pid 400 above it may be supervised")
 	}
 }
 
@@ -662,7 +664,7 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	New(r, rules.Judge(r, rules.Options{}), Consent{Self: self}).only(t)
 	asked := New(r, rules.Judge(r, rules.Options{}), Consent{Self: self, Rules: []string{"orphan"}})
 	asked.only(t, 200, 300, 500)
-	asked.keeps(t, 400, "a service manager may keep it and could not be asked")
+	asked.keeps(t, 400, "it may be supervised: the service manager could not be asked")
 
 	// What the plan keeps whatever a rule says.
 	d = newDesk()
@@ -672,8 +674,8 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerOpen)
 	plan := d.plan(t, Consent{}, unasked("orphan", 200, 201, 300, 301))
 	plan.only(t, 200)
-	plan.keeps(t, 201, "what it runs cannot be read")
-	plan.keeps(t, 301, "nobody looked who holds it")
+	plan.keeps(t, 201, "command line is unreadable")
+	plan.keeps(t, 301, "which process holds it is unknown")
 }
 
 // Two servers below one launcher need not have one client.

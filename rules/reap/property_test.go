@@ -304,14 +304,17 @@ func TestPlanOlderThanOnlyTakesAway(t *testing.T) {
 func TestConfirmedIsWhatBothLooksPlanned(t *testing.T) {
 	confirmed, spared := 0, 0
 	eachPlan(t, 1500, func(r *rand.Rand, first planned) {
-		same := reap.Confirm(first.seen, first.plan, first.plan, first.report)
+		same := planOn(first.what, first.snap, first.consent).plan
+		same.Confirm(first.plan)
 		if got, want := jsonOf(t, same), jsonOf(t, first.plan); got != want {
 			t.Errorf("%s: a plan does not confirm itself:\n%s\n%s", first.what, want, got)
 		}
 		second := planOn(first.what, tables.Later(r, first.snap, first.consent.Self), first.consent)
-		left := reap.Confirm(second.seen, first.plan, second.plan, second.report)
-		subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), first.plan.PIDs())
-		subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), second.plan.PIDs())
+		plannedFirst, plannedSecond := first.plan.PIDs(), second.plan.PIDs()
+		left := second.plan
+		left.Confirm(first.plan)
+		subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), plannedFirst)
+		subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), plannedSecond)
 		of := second.byPID()
 		was := first.byPID()
 		for _, pid := range left.PIDs() {

@@ -34,15 +34,15 @@ const (
 	Unsettled Outcome = "unsettled" // Terminate was interrupted after SIGTERM, before it had exited
 )
 
+// Exited reports whether the process has exited, for whatever reason.
+func (o Outcome) Exited() bool { return o == Gone || o == Ended || o == Killed }
+
 // Result is what became of one process of a [Group].
 type Result struct {
 	ID      scan.ID
 	Outcome Outcome
 	Err     error // why it was refused; nil otherwise
 }
-
-// Ended reports whether the process has exited, for whatever reason.
-func (r Result) Ended() bool { return r.Outcome == Gone || r.Outcome == Ended || r.Outcome == Killed }
 
 // afterKill is how long a killed process may take to exit: milliseconds, or seconds when the kernel has
 // gigabytes to free, some of them swapped out.
@@ -198,7 +198,7 @@ func (g *group) wait(ctx context.Context, clock *time.Timer) (more bool) {
 
 // running reports whether the process is running and may be signalled, and records it if it has exited.
 func (g *group) running(t *target) bool {
-	if t.handle == nil || t.result.Ended() {
+	if t.handle == nil || t.result.Outcome.Exited() {
 		return false
 	}
 	if !t.handle.Ended() {

@@ -138,7 +138,7 @@ func checkResults(t *testing.T, results []Result, want []Outcome) {
 	var got []Outcome
 	for _, f := range results {
 		got = append(got, f.Outcome)
-		if there := canOpen(f.ID); f.Ended() == there {
+		if there := canOpen(f.ID); f.Outcome.Exited() == there {
 			t.Errorf("pid %d is %s, and there: %v", f.ID.PID, f.Outcome, there)
 		}
 	}

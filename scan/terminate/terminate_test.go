@@ -502,9 +502,9 @@ func TestTerminateInterruptedWhileOpening(t *testing.T) {
 	}
 }
 
-func TestResultEnded(t *testing.T) {
+func TestOutcomeExited(t *testing.T) {
 	for o, want := range map[Outcome]bool{Gone: true, Ended: true, Killed: true, Refused: false, Survived: false, Unasked: false, Unsettled: false} {
-		if got := (Result{Outcome: o}).Ended(); got != want {
+		if got := o.Exited(); got != want {
 			t.Errorf("%s: %v", o, got)
 		}
 	}

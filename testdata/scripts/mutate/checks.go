@@ -8,16 +8,16 @@ const (
 // checks are the safety checks of a reap, by the law of reaping that each one enforces.
 var checks = []check{
 	{1, "too young", reap, "TestLaw1AgeIsCheckedAgain", []edit{
-		never("guard.keeps", "g.Now.Sub(p.Started) < g.consent.OlderThan"),
+		never("guard.keepsProcess", "g.Now.Sub(p.Started) < g.consent.OlderThan"),
 	}},
 	{1, "a negative age allows nothing", reap, "TestLaw1AgeIsCheckedAgain", []edit{
 		swap("newGuard", "max(0, c.OlderThan)", "c.OlderThan"),
 	}},
 	{1, "an instance whole or not at all", reap, "TestLaw1OnlyWhatARuleGaveUp", []edit{
-		never("guard.keepsMember", "!slices.Contains(s.nodes, m)"),
+		never("guard.keepsMember", "!slices.Contains(c.nodes, m)"),
 	}},
 	{1, "a helper that no rule selected", reap, "TestLaw1OnlyWhatARuleGaveUp", []edit{
-		never("guard.keepsHelper", "!slices.Contains(s.nodes, node)"),
+		never("guard.keepsHelper", "!slices.Contains(c.nodes, node)"),
 	}},
 	{1, "on request only with the rule named", reap, "TestLaw1OnRequestNeedsTheRuleNamed", []edit{
 		swap("guard.candidates", "f.Reap.Safe", "slices.Concat(f.Reap.Safe, f.Reap.OnRequest)"),
@@ -27,52 +27,52 @@ var checks = []check{
 	}},
 
 	{2, "PID 1", reap, "TestLaw2NeverPID1", []edit{
-		never("guard.keeps", "p.PID <= 1"),
+		never("guard.keepsProcess", "p.PID <= 1"),
 	}},
 	{2, "no command line", reap, "TestLaw2NeverAKernelThread", []edit{
-		never("guard.keeps", "g.kernel(p)"),
+		never("guard.keepsProcess", `len(p.Args) == 0 && p.Cmdline == ""`),
 	}},
 	{2, "mcpdoctor itself", reap, "TestLaw2NeverItself", []edit{
-		swap("guard.keepsAbove", "g.inside", "map[*process.Instance]int{}"),
+		swap("guard.keepsOwned", "g.selfInstances", "map[*process.Instance]int{}"),
 	}},
 	{2, "an ancestor of mcpdoctor", reap, "TestLaw2NeverAnAncestor", []edit{
 		swap("newGuard", "t.Forest.Parent[at]", "process.None"),
 	}},
 	{2, "below an instance that is kept", reap, "TestLaw2NeverAnAncestor", []edit{
-		swap("guard.keepsAbove", "g.keepsInstance(over)", `""`),
+		swap("guard.keepsOwned", "g.keepsInstance(over)", `""`),
 	}},
 	{2, "an ancestor of mcpdoctor is not in the table", reap, "TestLaw2NeverAnAncestor", []edit{
-		never("newGuard", "g.cut(at)"),
+		never("newGuard", "g.parentHidden(at)"),
 	}},
 	{2, "an ancestor of mcpdoctor is hidden", reap, "TestLaw2NeverAnAncestor", []edit{
-		never("guard.cut", `g.Snapshot.Host.OS != "windows"`),
+		never("guard.parentHidden", `g.Snapshot.Host.OS != "windows"`),
 	}},
 	{2, "mcpdoctor is not in the table", reap, "TestLaw2NeverAnAncestor", []edit{
 		then("newGuard", "at == process.None", "g.consent.Self = 0"),
 	}},
 	{2, "another user's process", reap, "TestLaw2NeverAnotherUser", []edit{
-		swap("guard.keeps", "g.foreign(p)", `""`),
+		swap("guard.keepsProcess", "g.keepsOtherUsers(p)", `""`),
 	}},
 	{2, "all users for root only", reap, "TestLaw2NeverAnotherUser", []edit{
-		swap("guard.foreign", "g.consent.AllUsers && g.root()", "g.consent.AllUsers"),
+		swap("guard.keepsOtherUsers", "g.consent.AllUsers && g.root()", "g.consent.AllUsers"),
 	}},
 	{2, "all users only on request", reap, "TestLaw2NeverAnotherUser", []edit{
-		swap("guard.foreign", "g.consent.AllUsers && g.root()", "g.root()"),
+		swap("guard.keepsOtherUsers", "g.consent.AllUsers && g.root()", "g.root()"),
 	}},
 	{2, "owner unknown", reap, "TestLaw2NeverAnotherUser", []edit{
-		then("guard.foreign", `p.UID != nil || me.UID != nil || p.User == "" || me.User == ""`, `return ""`),
+		then("guard.keepsOtherUsers", `p.UID != nil || me.UID != nil || p.User == "" || me.User == ""`, `return ""`),
 	}},
 	{2, "a supervised process", reap, "TestLaw2NeverASupervisedProcess", []edit{
-		never("guard.keepsAbove", "in.Owner.Kind == process.OwnerService"),
+		never("guard.keepsOwned", "in.Owner.Kind == process.OwnerService"),
 	}},
 	{2, "a client that may be in use", reap, "TestLaw2NeverAClientWithATerminal", []edit{
-		never("guard.keepsRole", "!g.unattended(in)"),
+		never("guard.keepsRole", "g.mayBeInUse(in)"),
 	}},
 	{2, "an interactive client", reap, "TestLaw2NeverAClientWithATerminal", []edit{
-		swap("guard.unattended", "in.NonInteractive()", "true"),
+		never("guard.mayBeInUse", "!in.NonInteractive()"),
 	}},
 	{2, "a client that may have a terminal", reap, "TestLaw2NeverAClientWithATerminal", []edit{
-		never("guard.unattended", `g.Process(m).TTY != "-"`),
+		never("guard.mayBeInUse", `g.Process(m).TTY != "-"`),
 	}},
 	{2, "a client inside another instance", reap, "TestLaw2NeverAClientWithATerminal", []edit{
 		never("guard.keepsRole", "g.Recognitions[m].RoleOrNone() == process.RoleClient"),
@@ -84,10 +84,10 @@ var checks = []check{
 		never("guard.keepsHelper", "process.Terminal(g.Process(node))"),
 	}},
 	{2, "start time unreadable", reap, "TestLaw2NeverWithoutIdentity", []edit{
-		never("guard.keeps", "p.Start == 0"),
+		never("guard.keepsProcess", "p.Start == 0"),
 	}},
 	{2, "age unreadable", reap, "TestLaw2NeverWithoutIdentity", []edit{
-		never("guard.keeps", "p.Started.IsZero()"),
+		never("guard.keepsProcess", "p.Started.IsZero()"),
 	}},
 	{2, "PID 1 and mcpdoctor are not even opened", terminate, "TestOpenLaw2Unnamed", []edit{
 		never("checkID", "id.PID <= 1 || id.PID == os.Getpid()"),
@@ -115,7 +115,7 @@ var checks = []check{
 		swap("guard.order", "int(a.stage - b.stage)", "0"),
 	}},
 	{4, "the deepest first", reap, "TestLaw4TheServerFirstThenUpwardsThenWhatItStarted", []edit{
-		swap("guard.order", "slices.Backward(s.in.Members)", "slices.All(s.in.Members)"),
+		swap("guard.order", "slices.Backward(c.in.Members)", "slices.All(c.in.Members)"),
 	}},
 	{4, "a group is left whole if one of it cannot be opened", terminate, "TestTerminateScripted", []edit{
 		never("openGroup", "t.result.Outcome == Refused"),
@@ -128,26 +128,26 @@ var checks = []check{
 	}},
 
 	{5, "no longer leaked", reap, "TestLaw5SparedAtTheSecondLookWhenItHasAnOwner", []edit{
-		swap("Confirm", "second.Instances", "first.Instances"),
+		swap("Plan.Confirm", "[]PlannedInstance{}", "slices.Clone(first.Instances)"),
 	}},
 	{5, "kept by a law at the second look", reap, "TestLaw5SparedAtTheSecondLookWhenALawKeepsIt", []edit{
-		swap("Confirm", "second.Instances", "first.Instances"),
+		swap("Plan.Confirm", "[]PlannedInstance{}", "slices.Clone(first.Instances)"),
 	}},
 	{5, "not planned at the first look", reap, "TestLaw5SparedAtTheSecondLookWhatIsNewInIt", []edit{
-		swap("PlannedInstance.confirmed", "was[s.id]", "true"),
+		swap("PlannedInstance.confirm", "before[t.id]", "true"),
 	}},
 	{5, "the PID was reused between the looks", reap, "TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands", []edit{
-		swap("Confirm", "was[s.id]", "was[scan.ID{PID: s.id.PID}]"),
-		swap("PlannedInstance.confirmed", "was[s.id]", "was[scan.ID{PID: s.id.PID}]"),
+		swap("Plan.ids", "out[t.id]", "out[scan.ID{PID: t.id.PID}]"),
+		swap("PlannedInstance.confirm", "before[t.id]", "before[scan.ID{PID: t.id.PID}]"),
 	}},
 
 	{6, "stdin held by another process", reap, "TestLaw6WhoCanStillBeTalkedToIsKept", []edit{
-		swap("guard.keepsMember", "g.talkedTo(s.in, m)", `""`),
+		swap("guard.keepsMember", "g.keepsReachable(c.in, m)", `""`),
 	}},
 	{6, "holders of stdin unknown", reap, "TestLaw6WhatCannotBeReadIsKept", []edit{
-		never("guard.talkedTo", "holders == nil"),
+		never("guard.keepsReachable", "holders == nil"),
 	}},
 	{6, "command line unreadable", reap, "TestLaw6WhatCannotBeReadIsKept", []edit{
-		never("guard.keeps", "g.kernel(p)"),
+		never("guard.keepsProcess", `len(p.Args) == 0 && p.Cmdline == ""`),
 	}},
 }
