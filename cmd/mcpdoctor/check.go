@@ -26,6 +26,10 @@ const (
 
 	// checkRest is how long a server that has answered is left alone, for what it starts afterwards.
 	checkRest = time.Second
+
+	// checkGrace is the time between SIGTERM and SIGKILL for processes that stay, as clients on an SDK have it:
+	// docker run and the like stop their containers in that time.
+	checkGrace = 2 * time.Second
 )
 
 type checkOptions struct {
@@ -72,8 +76,8 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	taken := w.now()
 	found, err := stdio.Check(ctx, stdio.Options{
 		Command: command, Env: os.Environ(),
-		Startup: max(checkStartup, o.timeout.Duration), Rest: checkRest, Timeout: o.timeout.Duration,
-		Client: []string{self, clientVerb, "--"}, Keeper: []string{self, keeperVerb, "--"},
+		Startup: max(checkStartup, o.timeout.Duration), Rest: checkRest, Timeout: o.timeout.Duration, Grace: checkGrace,
+		Client: []string{self, clientVerb, "--"}, Supervisor: []string{self, supervisorVerb, "--"},
 		Name: "mcpdoctor", Version: version(), Now: time.Now,
 		Step: func(way facts.Way) { fmt.Fprintln(w.err, "mcpdoctor: "+steps[way]) },
 	})
@@ -110,24 +114,21 @@ var steps = map[facts.Way]string{
 	facts.KillClient: "starting it again behind a client, then killing the client",
 }
 
-// The verbs that check starts mcpdoctor with, beside itself.
+// Hidden verbs, with which check starts mcpdoctor again.
 const (
-	clientVerb = "check-client"
-	keeperVerb = "check-keeper"
+	clientVerb     = "check-client"
+	supervisorVerb = "check-supervisor"
 )
 
-// newCheckParts are the two processes that a check needs beside itself: the client that is killed, and
-// the keeper, below which all is started, and which ends it should mcpdoctor itself be killed.
+// newCheckParts returns the verbs of the two other processes of a check: the client that is killed, and the
+// supervisor, which starts everything and terminates it even if mcpdoctor is killed.
 func newCheckParts(w *world) []*cobra.Command {
 	client := verb(&cobra.Command{Use: clientVerb, Hidden: true, Args: cobra.MinimumNArgs(1)}, func(_ context.Context, args []string) error {
-		if code := stdio.PlayClient(args, w.in, w.out, w.err); code != 0 {
-			return &problem{what: fmt.Sprintf("the server ended with %d", code)}
-		}
-		return nil
+		return stdio.RunClient(args, w.in, w.out, w.err)
 	})
-	keeper := verb(&cobra.Command{Use: keeperVerb, Hidden: true, Args: cobra.MinimumNArgs(2)}, func(ctx context.Context, args []string) error {
-		w.finish.Store(true) // to end what it starts
-		return stdio.PlayKeeper(ctx, args, os.Environ(), w.in, w.out, time.Now)
+	supervisor := verb(&cobra.Command{Use: supervisorVerb, Hidden: true, Args: cobra.MinimumNArgs(2)}, func(ctx context.Context, args []string) error {
+		w.finish.Store(true) // to terminate what it starts
+		return stdio.RunSupervisor(ctx, args, os.Environ(), w.in, w.out, time.Now)
 	})
-	return []*cobra.Command{client, keeper}
+	return []*cobra.Command{client, supervisor}
 }

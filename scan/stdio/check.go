@@ -1,5 +1,4 @@
-// Package stdio starts a stdio MCP server as clients do, brings it to its end, and watches what it leaves
-// behind.
+// Package stdio starts a stdio MCP server as clients do, shuts it down, and reports which processes stay.
 package stdio
 
 import (
@@ -7,61 +6,57 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"mcpdoctor/scan/terminate"
+	"os"
 	"slices"
 	"time"
 
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/descendants"
 	"mcpdoctor/scan/facts"
+	"mcpdoctor/scan/terminate"
 )
 
-// Options say what is checked, and how patiently.
+// Options configure a check.
 type Options struct {
-	// Command is the command and its arguments. It is looked up in PATH and started in the present
-	// directory, as clients do.
-	Command []string
+	// Command is the server's command line. It is looked up in PATH and started in the current directory.
+	Command []string `json:"-"`
 
-	// Env is the environment to start it with; the check adds a mark of its own.
-	Env []string
+	// Env is the environment of the server.
+	Env []string `json:"-"`
 
-	// Startup is how long a start may take until the handshake is answered and the tools are listed,
-	// Rest how long the server is left alone then, for what it still has to start, and Timeout how long
-	// all processes may take to end, each time.
-	Startup, Rest, Timeout time.Duration
+	// Startup is how long a start may take, up to the list of tools. Rest is how long the server is left alone
+	// then, for what it still has to start. Timeout is how long all processes may take to exit, each time. Grace
+	// is the time between SIGTERM and SIGKILL for those that stay.
+	Startup, Rest, Timeout, Grace time.Duration
 
-	// Client and Keeper are commands that come back to this package: the first to [PlayClient], the
-	// second to [PlayKeeper], both in front of words that are theirs.
-	Client, Keeper []string
+	// Client and Supervisor are command lines that call [RunClient] and [RunSupervisor] with the arguments that
+	// are appended to them.
+	Client, Supervisor []string
 
-	// Name and Version are what the server is told of its client.
+	// Name and Version are those of the client in the handshake.
 	Name, Version string
 
-	// Now is the clock.
-	Now func() time.Time
+	Now func() time.Time `json:"-"`
 
-	// Step is told what is about to be done; nil when nobody wants to know.
-	Step func(facts.Way)
+	// Step is called before each start; it may be nil.
+	Step func(facts.Way) `json:"-"`
 }
 
-// checkHere is [Check] in the keeper. told is called with each process that is found to be the
-// server's, which all have the mark in their environment, unless they take it away.
-func checkHere(ctx context.Context, o Options, mark string, told func(scan.ID)) (*facts.Stdio, error) {
-	c := &checker{o: o, out: &facts.Stdio{Command: o.Command, Timeout: o.Timeout, Self: selfPID()}}
-	restore, err := adopt()
-	if err != nil {
-		return nil, err
-	}
-	defer restore()
-	if c.kin, err = newKin(ctx, selfPID(), mark, o.Now); err != nil {
-		return nil, err
-	}
-	c.kin.told = told
-	defer func() { c.out.Left = c.kin.clear(ctx) }()
+// checker is a check in the supervisor.
+type checker struct {
+	o    Options
+	tree *descendants.Tree
+	out  *facts.Stdio
 
+	// stateless is set when the server refused the handshake of protocol versions up to 2025-11-25.
+	stateless bool
+}
+
+// run shuts the server down in each way, after a fresh start each.
+func (c *checker) run(ctx context.Context) (*facts.Stdio, error) {
+	defer func() { c.terminate(ctx) }()
 	for _, way := range []facts.Way{facts.CloseStdin, facts.Terminate, facts.KillClient} {
-		if o.Step != nil {
-			o.Step(way)
-		}
+		c.o.Step(way)
 		end, err := c.try(ctx, way)
 		var f *facts.Failure
 		switch {
@@ -79,69 +74,58 @@ func checkHere(ctx context.Context, o Options, mark string, told func(scan.ID)) 
 	return c.out, nil
 }
 
-// markName is the variable that is in the environment of all that a check starts.
-const markName = "MCPDOCTOR_CHECK"
-
-// checker is one check while it runs.
-type checker struct {
-	o      Options
-	kin    *kin
-	newest bool // the server refused the handshake of the protocol's older versions
-	out    *facts.Stdio
-}
-
-// try starts the server, lets it rest, brings it to its end and looks what is left.
+// try starts the server, lets it rest, shuts it down and records what stays.
 func (c *checker) try(ctx context.Context, way facts.Way) (facts.End, error) {
 	switch {
-	case way == facts.Terminate && !canTerminate:
+	case way == facts.Terminate && !hasSIGTERM:
 		return facts.End{Untried: "this system has no SIGTERM"}, nil
 	case len(c.out.Left) > 0:
-		return facts.End{Untried: "what the last start left could not be ended"}, nil
+		return facts.End{Untried: "processes of the previous start could not be terminated"}, nil
 	}
-	r, err := c.start(ctx, way == facts.KillClient)
+	s, err := c.start(ctx, way == facts.KillClient)
 	if err != nil {
 		return facts.End{}, err
 	}
-	defer r.end(ctx)
-	if err := c.attend(ctx, func() error { return sleep(ctx, c.o.Rest) }); err != nil {
+	defer s.stop(ctx)
+	if err := c.watchDuring(ctx, func() error { return sleep(ctx, c.o.Rest) }); err != nil {
 		return facts.End{}, err
 	}
-	s, tree, err := c.kin.look(ctx)
+	snapshot, tree, err := s.look(ctx)
 	if err != nil {
 		return facts.End{}, err
 	}
-	top := r.top(tree)
+	top := s.top(tree)
 	switch {
 	case len(tree) == 0:
 		return facts.End{Early: true}, nil
 	case top == nil && way == facts.Terminate:
-		return facts.End{Untried: "the process that was started has ended by itself"}, nil
+		return facts.End{Untried: "the first process exited by itself"}, nil
 	}
 	if way == facts.CloseStdin {
-		c.atRest(ctx, s, tree)
-		c.out.Noise, _ = r.wires.said()
+		c.recordRest(ctx, snapshot, tree)
+		c.out.Noise, _ = s.pipes.written()
 	}
 	end := facts.End{Before: values(tree)}
-	if err := r.act(way, top); err != nil {
+	if err := s.shutDown(way, top); err != nil {
 		return facts.End{Untried: err.Error()}, nil
 	}
-	s, tree, err = c.watch(ctx, &end)
+	snapshot, tree, err = s.awaitExit(ctx, &end)
 	if len(tree) > 0 {
-		c.leave(ctx, s, tree, &end)
+		c.examineLeftovers(ctx, snapshot, tree, &end)
 	}
 	return end, err
 }
 
-// attend does something that may take long, and looks meanwhile who is started, so that who loses its
-// parent later is known by then where nobody adopts it.
-func (c *checker) attend(ctx context.Context, do func() error) error {
-	const often = 200 * time.Millisecond
+// watchDuring looks at the tree while it calls do, so that most processes are known before they can lose
+// their parent.
+func (c *checker) watchDuring(ctx context.Context, do func() error) error {
+	const interval = 200 * time.Millisecond
 	done := make(chan error, 1)
 	go func() { done <- do() }()
-	t := time.NewTicker(often)
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
-		if _, _, err := c.kin.look(context.WithoutCancel(ctx)); err != nil {
+		if _, _, err := c.tree.Look(context.WithoutCancel(ctx)); err != nil {
 			<-done
 			return err
 		}
@@ -153,92 +137,121 @@ func (c *checker) attend(ctx context.Context, do func() error) error {
 	}
 }
 
-// atRest fills in what the tree holds, with the memory that it does not share.
-func (c *checker) atRest(ctx context.Context, s *scan.Snapshot, tree []*scan.Process) {
-	var pids []int
-	for _, p := range tree {
-		pids = append(pids, p.PID)
-	}
-	scan.ReadPSS(ctx, s, pids, scan.ExamineOptions{})
+func (c *checker) recordRest(ctx context.Context, s *scan.Snapshot, tree []*scan.Process) {
+	scan.ReadPSS(ctx, s, pids(tree), scan.ExamineOptions{})
 	c.out.OS, c.out.Rest = s.Host.OS, values(tree)
 	for _, p := range tree {
-		if builtByGo(p.PID) {
+		if isGoProgram(p.PID) {
 			c.out.Go = append(c.out.Go, p.ID())
 		}
 	}
 }
 
-// watch waits until all have ended, or the time is over, and returns who is left.
-func (c *checker) watch(ctx context.Context, end *facts.End) (*scan.Snapshot, []*scan.Process, error) {
+// awaitExit waits until all processes have exited or the time-out is over, and returns those that stay.
+func (s *server) awaitExit(ctx context.Context, end *facts.End) (*scan.Snapshot, []*scan.Process, error) {
 	const soonest, latest = 20 * time.Millisecond, 250 * time.Millisecond
-	begun := c.o.Now()
-	first := map[scan.ID]sample{}
+	now, began := s.c.o.Now, s.c.o.Now()
+	first := map[scan.ID]cpuSample{}
 	for pause := soonest; ; pause = min(2*pause, latest) {
 		if err := sleep(ctx, pause); err != nil {
 			return nil, nil, err
 		}
-		s, tree, err := c.kin.look(ctx)
+		snapshot, tree, err := s.look(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		end.Took = c.o.Now().Sub(begun)
+		end.Took = now().Sub(began)
 		for _, p := range tree {
 			if _, ok := first[p.ID()]; !ok {
-				first[p.ID()] = sample{c.o.Now(), p.CPUSeconds}
+				first[p.ID()] = cpuSample{now(), p.CPUSeconds}
 			}
 			if !slices.ContainsFunc(end.Before, func(b scan.Process) bool { return b.ID() == p.ID() }) {
 				end.Before = append(end.Before, *p)
 			}
 		}
-		if len(tree) == 0 {
-			end.Strays = c.kin.strays(s)
-			return s, nil, nil
-		}
-		if end.Took >= c.o.Timeout {
+		switch {
+		case len(tree) == 0:
+			end.Strays = s.c.tree.Strays(snapshot)
+			return snapshot, nil, nil
+		case end.Took >= s.c.o.Timeout:
 			for _, p := range tree {
-				end.Left = append(end.Left, c.leftover(p, end.Before, first[p.ID()]))
+				end.Left = append(end.Left, leftover(p, end.Before, first[p.ID()], now()))
 			}
-			return s, tree, nil
+			return snapshot, tree, nil
 		}
 	}
 }
 
-// sample is the processor time that a process had used at a moment.
-type sample struct {
-	at  time.Time
-	cpu *float64
+// cpuSample is the processor time that a process had used at a moment.
+type cpuSample struct {
+	at      time.Time
+	seconds *float64
 }
 
-func (c *checker) leftover(p *scan.Process, before []scan.Process, since sample) facts.Leftover {
+func leftover(p *scan.Process, before []scan.Process, first cpuSample, now time.Time) facts.Leftover {
 	l := facts.Leftover{Process: *p, CPU: -1}
 	for _, b := range before {
 		if b.ID() == p.ID() {
 			l.Adopted = b.PPID != p.PPID
 		}
 	}
-	if d := c.o.Now().Sub(since.at).Seconds(); d > 0 && since.cpu != nil && p.CPUSeconds != nil {
-		l.CPU = max(0, math.Round(100*(*p.CPUSeconds-*since.cpu)/d))
+	if d := now.Sub(first.at).Seconds(); d > 0 && first.seconds != nil && p.CPUSeconds != nil {
+		l.CPU = max(0, math.Round(100*(*p.CPUSeconds-*first.seconds)/d))
 	}
 	return l
 }
 
-// leave looks closer at who is left, and asks each to end, which tells whether it would have.
-func (c *checker) leave(ctx context.Context, s *scan.Snapshot, tree []*scan.Process, end *facts.End) {
-	var pids []int
-	for _, p := range tree {
-		pids = append(pids, p.PID)
-	}
-	scan.Examine(ctx, s, pids, scan.ExamineOptions{})
-	scan.Holders(ctx, s, pids, scan.ExamineOptions{})
-	fates := map[scan.ID]terminate.Outcome{}
-	for _, group := range terminate.Terminate(ctx, hold, []terminate.Group{{Stages: stages(tree)}}, polite) {
-		for _, f := range group {
-			fates[f.ID] = f.Outcome
-		}
+// examineLeftovers records the state of the processes that stay, and whether SIGTERM terminates them.
+func (c *checker) examineLeftovers(ctx context.Context, s *scan.Snapshot, tree []*scan.Process, end *facts.End) {
+	scan.Examine(ctx, s, pids(tree), scan.ExamineOptions{})
+	scan.Holders(ctx, s, pids(tree), scan.ExamineOptions{})
+	outcomes := map[scan.ID]terminate.Outcome{}
+	for _, r := range terminate.Terminate(ctx, terminate.Open, []terminate.Group{descendants.Group(tree)}, c.o.Grace)[0] {
+		outcomes[r.ID] = r.Outcome
 	}
 	for i, p := range tree {
-		end.Left[i].Process, end.Left[i].Outcome = *p, fates[p.ID()]
+		end.Left[i].Process, end.Left[i].Outcome = *p, outcomes[p.ID()]
 	}
+}
+
+// hurriedGrace is the time between SIGTERM and SIGKILL after an interrupt.
+const hurriedGrace = 300 * time.Millisecond
+
+// terminate terminates all that was started, and records what survived.
+func (c *checker) terminate(ctx context.Context) {
+	grace := c.o.Grace
+	if ctx.Err() != nil {
+		grace = min(grace, hurriedGrace)
+	}
+	c.out.Left = values(c.tree.Terminate(ctx, grace))
+}
+
+// shutDown does to the server what way says.
+func (s *server) shutDown(way facts.Way, top *scan.Process) error {
+	switch way {
+	case facts.CloseStdin:
+		return s.pipes.stdin.Close()
+	case facts.KillClient:
+		defer s.pipes.close() // the client's ends
+		if err := s.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+			return err // nil too
+		}
+		return nil // it exits with the first process of the server
+	}
+	h, err := terminate.Open(top.ID())
+	if err != nil {
+		return fmt.Errorf("the first process cannot be signalled: %w", err)
+	}
+	defer h.Close()
+	return h.Terminate()
+}
+
+func pids(tree []*scan.Process) []int {
+	var out []int
+	for _, p := range tree {
+		out = append(out, p.PID)
+	}
+	return out
 }
 
 func values(tree []*scan.Process) []scan.Process {
@@ -251,28 +264,14 @@ func values(tree []*scan.Process) []scan.Process {
 
 // sleep waits, unless ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// act does what is to end the server.
-func (r *run) act(way facts.Way, top *scan.Process) error {
-	switch way {
-	case facts.CloseStdin:
-		return r.wires.stdin.Close()
-	case facts.KillClient:
-		return r.cmd.Process.Kill()
-	}
-	h, err := terminate.Open(top.ID())
-	if err != nil {
-		return fmt.Errorf("the first process cannot be signalled: %w", err)
-	}
-	defer h.Close()
-	return h.Terminate()
+func newChecker(o Options, tree *descendants.Tree) *checker {
+	return &checker{o: o, tree: tree, out: &facts.Stdio{Command: o.Command, Timeout: o.Timeout, Self: os.Getpid()}}
 }

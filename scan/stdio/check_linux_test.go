@@ -7,19 +7,20 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"mcpdoctor/scan/terminate"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/facts"
+	"mcpdoctor/scan/terminate"
 )
 
 // checkOptions are those of a check of a part. Its run is in the environment of all that it starts.
@@ -28,8 +29,8 @@ func checkOptions(run string, words ...string) Options {
 	must(err)
 	return Options{
 		Command: append([]string{self}, words...), Env: append(os.Environ(), partVar+"=yes", runVar+"="+run),
-		Startup: time.Minute, Rest: 200 * time.Millisecond, Timeout: time.Minute,
-		Client: []string{self, "client"}, Keeper: []string{self, "keeper"},
+		Startup: time.Minute, Rest: 200 * time.Millisecond, Timeout: time.Minute, Grace: time.Second,
+		Client: []string{self, "client"}, Supervisor: []string{self, "supervisor"},
 		Name: "test", Version: "0", Now: time.Now,
 	}
 }
@@ -48,13 +49,7 @@ func marked(run string) []int {
 	return out
 }
 
-// check lets a process of its own check, and makes sure that nothing is left, whatever came out.
-func check(t *testing.T, c checking) checkedSo {
-	t.Helper()
-	return startCheck(t, c).answer(t)
-}
-
-// answer waits for what a check found.
+// answer waits for what a check found, and makes sure that it left nothing.
 func (p checkProcess) answer(t *testing.T) checkedSo {
 	t.Helper()
 	text, err := io.ReadAll(p.out)
@@ -80,7 +75,7 @@ func (p checkProcess) answer(t *testing.T) checkedSo {
 // checkPart checks a part, which is a server.
 func checkPart(t *testing.T, timeout time.Duration, words ...string) *facts.Stdio {
 	t.Helper()
-	out := check(t, checking{Words: words, Timeout: timeout})
+	out := startCheck(t, checking{Words: words, Timeout: timeout}).answer(t)
 	if out.Facts == nil {
 		t.Fatalf("%v: %s", words, out.Error)
 	}
@@ -145,23 +140,33 @@ func who(e facts.End) string {
 
 func TestCheckStdio(t *testing.T) {
 	t.Parallel()
-	type expected struct {
+	file := filepath.Join(t.TempDir(), "helper")
+	cases := []struct {
 		words                      string
 		timeout                    time.Duration
 		closed, terminated, killed string
-	}
-	cases := []expected{
-		{"good", time.Minute, "", "", ""},
-		{"late", time.Minute, "", "", ""},
-		{"chatty", time.Minute, "", "", ""},
-		{"toolless", time.Minute, "", "", ""},
-		{"drops good", brief, "", "+good", ""},
-		{"stubborn", brief, "stubborn", "", "+stubborn"},
-		{"deaf", brief, "deaf!", "deaf!", "+deaf!"},
-		{"drops deaf", brief, "drops deaf!", "+deaf!", "+drops deaf!"},
-		{"swallows good", brief, "", "swallows good", ""},
-		{"holds good", brief, "holds good", "", "+holds good"},
-		{"lingers good", brief, "lingers", "+good", "+lingers"},
+		more                       func(*testing.T, *facts.Stdio)
+	}{
+		{"good", time.Minute, "", "", "", nil},
+		{"late", time.Minute, "", "", "", nil},
+		{"chatty", time.Minute, "", "", "", nil},
+		{"toolless", time.Minute, "", "", "", nil},
+		{"banner", time.Minute, "", "", "", checkNoise},
+		{"drops good", brief, "", "+good", "", checkFacts},
+		{"stubborn", brief, "stubborn", "", "+stubborn", nil},
+		{"busy", 3 * time.Second, "busy", "", "+busy", checkProcessorTime},
+		{"deaf", brief, "deaf!", "deaf!", "+deaf!", nil},
+		{"drops deaf", brief, "drops deaf!", "+deaf!", "+drops deaf!", nil},
+		{"swallows good", brief, "", "swallows good", "", nil},
+		{"holds good", brief, "holds good", "", "+holds good", checkHolders},
+		{"lingers good", brief, "lingers", "+good", "+lingers", nil},
+
+		// Its helper has forked twice, and has a session and an environment of its own. It was adopted before the end.
+		{"forks " + file, brief, "helper", "helper", "helper", func(t *testing.T, _ *facts.Stdio) {
+			if pid, start := noted(t, file); startOf(pid) == start {
+				t.Errorf("the helper (pid %d) is still there", pid)
+			}
+		}},
 	}
 	var checks []checkProcess // all at once, since they mostly wait
 	for _, c := range cases {
@@ -185,13 +190,15 @@ func TestCheckStdio(t *testing.T) {
 					t.Errorf("%s: there were %d processes before", e.Way, len(e.Before))
 				}
 			}
+			if c.more != nil {
+				c.more(t, out)
+			}
 		})
 	}
 }
 
-func TestCheckFacts(t *testing.T) {
-	t.Parallel()
-	out := checkPart(t, brief, "drops", "good")
+// checkFacts is for "drops good".
+func checkFacts(t *testing.T, out *facts.Stdio) {
 	if len(out.Rest) != 2 {
 		t.Fatalf("at rest there are %+v", out.Rest)
 	}
@@ -210,28 +217,17 @@ func TestCheckFacts(t *testing.T) {
 	}
 }
 
-// A wrapper that keeps the end of stdin from the server is named by what can be seen.
-func TestCheckSeesWhoHoldsStdin(t *testing.T) {
-	t.Parallel()
-	l := checkPart(t, brief, "holds", "good").Ends[0].Left
-	if len(l) != 2 || l[0].Process.Stdin.Peer != scan.PeerClosed || l[1].Process.Stdin.Peer != scan.PeerOpen || !slices.Equal(l[1].Process.Stdin.Holders, []int{l[0].Process.PID}) {
+// checkHolders is for "holds good", a wrapper that keeps the end of stdin from the server.
+func checkHolders(t *testing.T, out *facts.Stdio) {
+	l := out.Ends[0].Left
+	if len(l) != 2 || l[0].Process.Stdin.Peer != scan.PeerClosed || l[1].Process.Stdin.Peer != scan.PeerOpen ||
+		!slices.Equal(l[1].Process.Stdin.Holders, []int{l[0].Process.PID}) {
 		t.Errorf("left is %+v", l)
 	}
 }
 
-// A server whose first process goes away is ended by what is left to try.
-func TestCheckWithoutTop(t *testing.T) {
-	t.Parallel()
-	out := checkPart(t, brief, "leaves", "stubborn")
-	if len(out.Ends) != 3 || who(out.Ends[0]) != "stubborn" || out.Ends[1].Untried == "" || who(out.Ends[2]) != "stubborn" {
-		t.Errorf("the ends are %+v", out.Ends)
-	}
-}
-
-// Who spins when nobody is there is seen to.
-func TestCheckSeesProcessorTime(t *testing.T) {
-	t.Parallel()
-	out := checkPart(t, 3*time.Second, "busy")
+// checkProcessorTime is for "busy", which spins when its stdin is closed.
+func checkProcessorTime(t *testing.T, out *facts.Stdio) {
 	if l := out.Ends[0].Left; len(l) != 1 || l[0].CPU < 20 || l[0].Outcome != terminate.Ended || l[0].Process.Stdin == nil || l[0].Process.Stdin.Peer != scan.PeerClosed {
 		t.Errorf("left is %+v", l)
 	}
@@ -240,50 +236,53 @@ func TestCheckSeesProcessorTime(t *testing.T) {
 	}
 }
 
-// A helper that has forked twice, has a session of its own and nothing in its environment is found,
-// said to be left, and ended.
-func TestCheckFindsWhoHides(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "helper")
-	out := checkPart(t, brief, "forks", file)
-	for _, e := range out.Ends {
-		if who(e) != "helper" { // adopted before the end, so not by it
-			t.Errorf("%s left %q", e.Way, who(e))
-		}
-	}
-	if pid, start := noted(t, file); startOf(pid) == start {
-		t.Errorf("the helper (pid %d) is still there", pid)
-	}
-}
-
-func TestCheckNoise(t *testing.T) {
-	t.Parallel()
-	out := checkPart(t, time.Minute, "banner")
+func checkNoise(t *testing.T, out *facts.Stdio) {
 	if want := (facts.Noise{Lines: 2, First: "Welcome to the server"}); out.Noise != want {
 		t.Errorf("the noise is %+v", out.Noise)
 	}
 }
 
+// A server whose first process exits is checked in the ways that are left.
+func TestCheckWithoutTop(t *testing.T) {
+	t.Parallel()
+	out := checkPart(t, brief, "leaves", "stubborn")
+	if len(out.Ends) != 3 || who(out.Ends[0]) != "stubborn" || out.Ends[1].Untried == "" || who(out.Ends[2]) != "stubborn" {
+		t.Errorf("the ends are %+v", out.Ends)
+	}
+}
+
 func TestCheckOddServers(t *testing.T) {
 	t.Parallel()
-	for part, want := range map[string]struct {
+	type expected struct {
 		tools    int
 		protocol string
 		problem  string
-	}{
+	}
+	soonGone := startCheck(t, checking{Words: []string{"soon gone"}, Timeout: time.Minute})
+	checks := map[string]checkProcess{}
+	cases := map[string]expected{
 		"toolless":      {0, "2024-11-05", ""},
 		"broken tools":  {0, "2025-06-18", "the database is away"},
-		"endless tools": {mostTools, "2025-06-18", ""},
+		"endless tools": {maxTools, "2025-06-18", ""},
 		"sdk":           {1, "2025-11-25", ""},
 		"modern":        {3, "2026-07-28", ""},
 		"stray answer":  {2, "2025-06-18", ""},
-	} {
-		out := checkPart(t, time.Minute, part)
+	}
+	for part := range cases {
+		checks[part] = startCheck(t, checking{Words: []string{part}, Timeout: time.Minute})
+	}
+	for part, want := range cases {
+		answer := checks[part].answer(t)
+		if answer.Facts == nil {
+			t.Errorf("%s: %s", part, answer.Error)
+			continue
+		}
+		out := answer.Facts
 		if out.Server.Tools != want.tools || out.Server.Protocol != want.protocol || !strings.Contains(strings.Join(out.Problems, "\n"), want.problem) || want.problem == "" && len(out.Problems) > 0 {
 			t.Errorf("%s: %+v, %v", part, out.Server, out.Problems)
 		}
 	}
-	out := check(t, checking{Words: []string{"soon gone"}, Timeout: time.Minute})
+	out := soonGone.answer(t)
 	switch {
 	case out.Facts == nil && out.Failure != nil && out.Failure.Kind == facts.ExitedEarly: // quicker than we are
 	case out.Facts == nil:
@@ -311,7 +310,7 @@ func TestCheckFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
+	cases := []struct {
 		command []string
 		want    facts.Failure
 	}{
@@ -327,18 +326,23 @@ func TestCheckFailures(t *testing.T) {
 		{[]string{self, "prints"}, facts.Failure{Kind: facts.NoServer, Stdout: "usage: prints [flags]"}},
 		{[]string{self, "closes"}, facts.Failure{Kind: facts.NoServer}},
 		{[]string{self, "refuses"}, facts.Failure{Kind: facts.RefusedHandshake}},
-		{[]string{self, "floods"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("x", firstNoise)}},
-		{[]string{self, "long line"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("{", firstNoise)}},
-		{[]string{"cat", "/dev/zero"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("\x00", firstNoise)}},
+		{[]string{self, "floods"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("x", maxFirstNoise)}},
+		{[]string{self, "long line"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("{", maxFirstNoise)}},
+		{[]string{"cat", "/dev/zero"}, facts.Failure{Kind: facts.NoServer, Stdout: strings.Repeat("\x00", maxFirstNoise)}},
 		{[]string{self, "wrong ID"}, facts.Failure{Kind: facts.NoServer}},
 		{[]string{self, "ID as a string"}, facts.Failure{Kind: facts.NoServer}},
-	} {
-		startup := 2 * time.Second
-		if slices.Contains([]string{"floods", "long line", "/dev/zero", "wrong ID", "ID as a string"}, c.command[len(c.command)-1]) {
-			startup = 10 * time.Minute // it is seen before
+	}
+	var checks []checkProcess
+	for _, c := range cases {
+		startup := 10 * time.Minute // the failure is seen before
+		if slices.Contains([]string{"mute", "prints"}, c.command[len(c.command)-1]) {
+			startup = 2 * time.Second
 		}
+		checks = append(checks, startCheck(t, checking{Command: c.command, Startup: startup, Timeout: time.Minute}))
+	}
+	for i, c := range cases {
 		name := filepath.Base(c.command[0]) + " " + strings.Join(c.command[1:], " ")
-		f := check(t, checking{Command: c.command, Startup: startup, Timeout: time.Minute}).Failure
+		f := checks[i].answer(t).Failure
 		if f == nil {
 			t.Errorf("%s: no failure", name)
 			continue
@@ -351,45 +355,52 @@ func TestCheckFailures(t *testing.T) {
 
 // An interrupt at any step leaves nothing behind, of processes that would go on for ever.
 func TestCheckInterrupted(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
 	for _, at := range []facts.Way{facts.CloseStdin, facts.Terminate, facts.KillClient} {
 		for _, later := range []time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond} {
-			ctx, cancel := context.WithCancel(t.Context())
 			file := filepath.Join(t.TempDir(), "helper")
-			run := rand.Text()
-			o := checkOptions(run, "drops", "forks", file)
-			if at != facts.CloseStdin {
-				o.Timeout = 300 * time.Millisecond // on to the step that is meant
-			}
-			o.Step = func(w facts.Way) {
-				if w == at {
-					time.AfterFunc(later, cancel)
-				}
-			}
-			if _, err := Check(ctx, o); !errors.Is(err, context.Canceled) && at != facts.KillClient {
-				t.Errorf("%s after %s: %v", at, later, err)
-			}
-			cancel()
-			if left := marked(run); len(left) > 0 {
-				t.Errorf("%s after %s: left behind: %v", at, later, left)
-			}
-			if text, err := os.ReadFile(file); err == nil {
-				f := strings.Fields(string(text))
-				pid, _ := strconv.Atoi(f[0])
-				if start, _ := strconv.ParseInt(f[1], 10, 64); startOf(pid) == start {
-					t.Errorf("%s after %s: the helper is left", at, later)
-				}
-			}
+			all.Go(func() { interruptCheck(t, at, later, file) })
+		}
+	}
+	all.Wait()
+}
+
+func interruptCheck(t *testing.T, at facts.Way, later time.Duration, file string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	run := rand.Text()
+	o := checkOptions(run, "drops", "forks", file)
+	if at != facts.CloseStdin {
+		o.Timeout = 300 * time.Millisecond // on to the step that is meant
+	}
+	o.Step = func(w facts.Way) {
+		if w == at {
+			time.AfterFunc(later, cancel)
+		}
+	}
+	if _, err := Check(ctx, o); !errors.Is(err, context.Canceled) && at != facts.KillClient {
+		t.Errorf("%s after %s: %v", at, later, err)
+	}
+	if left := marked(run); len(left) > 0 {
+		t.Errorf("%s after %s: left behind: %v", at, later, left)
+	}
+	if text, err := os.ReadFile(file); err == nil {
+		f := strings.Fields(string(text))
+		pid, _ := strconv.Atoi(f[0])
+		if start, _ := strconv.ParseInt(f[1], 10, 64); startOf(pid) == start {
+			t.Errorf("%s after %s: the helper is left", at, later)
 		}
 	}
 }
 
-// The keeper ends everything when mcpdoctor is killed.
+// The supervisor terminates everything when mcpdoctor is killed.
 func TestCheckKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		at    facts.Way
 		words []string
-		many  int // processes of the run, the keeper among them
+		many  int // processes of the run, the supervisor among them
 	}{
 		{facts.CloseStdin, []string{"drops", "deaf"}, 3},
 		{facts.KillClient, []string{"drops", "good"}, 4},
@@ -400,7 +411,7 @@ func TestCheckKilled(t *testing.T) {
 		for lines := bufio.NewScanner(p.out); lines.Scan() && lines.Text() != "step "+string(c.at); {
 		}
 		for i := 0; len(marked(run)) < c.many && i < 500; i++ {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 		var pid int
 		var start int64
@@ -418,25 +429,25 @@ func TestCheckKilled(t *testing.T) {
 	}
 }
 
-// Whoever is killed while a server starts, mcpdoctor or its keeper, the other ends all of it, also who
+// Whoever is killed while a server starts, mcpdoctor or its supervisor, the other ends all of it, also who
 // has got away from the tree at once.
 func TestCheckKilledInTheStart(t *testing.T) {
 	t.Parallel()
-	for _, who := range []string{"mcpdoctor", "keeper"} {
+	for _, who := range []string{"mcpdoctor", "supervisor"} {
 		run, file := rand.Text(), filepath.Join(t.TempDir(), "helper")
 		p := startCheck(t, checking{Run: run, Words: []string{"forks and is mute", file}, Timeout: brief})
 		pid, start := noted(t, file)
 		victim := p.cmd.Process.Pid
-		if who == "keeper" {
-			victim = keeperOf(t, victim)
+		if who == "supervisor" {
+			victim = supervisorOf(t, victim)
 		}
 		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		text, _ := io.ReadAll(p.out)
 		_ = p.cmd.Wait()
-		if says := "what runs the check has ended before it (signal: killed)"; who == "keeper" && !strings.Contains(string(text), says) {
-			t.Errorf("when its keeper was killed it said %s", text)
+		if says := "the supervisor of the check exited before it was done (signal: killed)"; who == "supervisor" && !strings.Contains(string(text), says) {
+			t.Errorf("when its supervisor was killed it said %s", text)
 		}
 		for i := 0; len(marked(run)) > 0 || startOf(pid) == start; i++ {
 			if i == 400 {
@@ -447,24 +458,25 @@ func TestCheckKilledInTheStart(t *testing.T) {
 	}
 }
 
-// keeperOf returns the keeper of a check, which is its only child.
-func keeperOf(t *testing.T, pid int) int {
+// supervisorOf returns the supervisor of a check, which is its only child.
+func supervisorOf(t *testing.T, pid int) int {
 	t.Helper()
 	s, err := scan.Take(t.Context(), scan.Options{Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.Processes {
-		if p.PPID == pid && len(p.Args) > 1 && p.Args[1] == "keeper" {
+		if p.PPID == pid && len(p.Args) > 1 && p.Args[1] == "supervisor" {
 			return p.PID
 		}
 	}
-	t.Fatalf("pid %d has no keeper", pid)
+	t.Fatalf("pid %d has no supervisor", pid)
 	return 0
 }
 
 // A helper that hides is found whatever children mcpdoctor had before.
 func TestCheckFindsWhoHidesBesideStrangers(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -498,35 +510,9 @@ func TestCheckFindsWhoHidesBesideStrangers(t *testing.T) {
 	}
 }
 
-// Where nobody adopts who loses its parent, whoever may be such a one is told.
-func TestStrays(t *testing.T) {
-	k := &kin{self: 10, born: 100, known: map[scan.ID]bool{{PID: 20, Start: 110}: true}}
-	s := &scan.Snapshot{Processes: []scan.Process{
-		{PID: 1, Start: 1}, {PID: 5, PPID: 1, Start: 90}, {PID: 10, PPID: 5, Start: 100}, // older
-		{PID: 20, PPID: 1, Start: 110},                                  // known
-		{PID: 30, PPID: 5, Start: 120},                                  // another's
-		{PID: 31, PPID: 30, Start: 121},                                 // of another's
-		{PID: 32, PPID: 1, Start: 122, State: "Z"},                      // dead
-		{PID: 40, PPID: 1, Start: 130},                                  // adopted by the first process
-		{PID: 41, PPID: 40, Start: 131},                                 // below that
-		{PID: 42, PPID: 7, Start: 132},                                  // its parent is gone
-		{PID: 43, PPID: 44, Start: 133}, {PID: 44, PPID: 5, Start: 140}, // its parent's PID is another's now
-	}}
-	var got []int
-	for _, p := range k.strays(s) {
-		got = append(got, p.PID)
-	}
-	if want := []int{40, 42, 43}; !slices.Equal(got, want) {
-		t.Errorf("strays are %v, want %v", got, want)
-	}
-	k.adopts = true
-	if got := k.strays(s); got != nil {
-		t.Errorf("where they are adopted there are %v", got)
-	}
-}
-
 // Children of ours from before the check, and what they leave behind meanwhile, are nobody's.
 func TestCheckSparesStrangers(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "stranger")
 	self, err := os.Executable()
 	if err != nil {

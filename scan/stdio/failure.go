@@ -9,18 +9,18 @@ import (
 	"mcpdoctor/scan/facts"
 )
 
-// notStarted says why the system could not start the command of this name.
-func notStarted(name string, err error) *facts.Failure {
+// startFailure explains why the system could not start the command of this name.
+func startFailure(name string, err error) *facts.Failure {
 	f := &facts.Failure{Kind: facts.NeverStarted, Cause: err}
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		f.Kind = facts.Missing
 	case errors.Is(err, fs.ErrPermission):
 		f.Kind = facts.NotExecutable
-		if at, err := os.Stat(name); err == nil && at.IsDir() {
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
 			f.Kind = facts.Directory
 		}
-	case errors.Is(err, noFormat):
+	case errors.Is(err, errNotExecutable):
 		f.Kind = facts.NoProgram
 	}
 	return f

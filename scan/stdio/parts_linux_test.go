@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -144,8 +145,8 @@ func assignParts() {
 		},
 		"chatty": func([]string) { // writes much more than a pipe holds to stderr, all the time
 			go func() {
-				for {
-					os.Stderr.WriteString(strings.Repeat("log ", 5000) + "\n")
+				for ; ; time.Sleep(5 * time.Millisecond) {
+					os.Stderr.WriteString(strings.Repeat("log ", 20_000) + "\n")
 				}
 			}()
 			serve()
@@ -195,9 +196,9 @@ func assignParts() {
 		},
 
 		// Parts of the check itself.
-		"client": func(args []string) { os.Exit(PlayClient(args, os.Stdin, os.Stdout, os.Stderr)) },
-		"keeper": func(args []string) {
-			must(PlayKeeper(context.Background(), args, os.Environ(), os.Stdin, os.Stdout, time.Now))
+		"client": func(args []string) { must(RunClient(args, os.Stdin, os.Stdout, os.Stderr)) },
+		"supervisor": func(args []string) {
+			must(RunSupervisor(context.Background(), args, os.Environ(), os.Stdin, os.Stdout, time.Now))
 		},
 		"check": playCheck,
 
@@ -368,4 +369,11 @@ func noted(t *testing.T, file string) (pid int, start int64) {
 	}
 	t.Fatalf("nobody wrote %s", file)
 	return 0, 0
+}
+
+// The tests mostly wait, so more of them may run at a time than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	must(flag.Set("test.parallel", "16"))
+	os.Exit(m.Run())
 }

@@ -14,7 +14,7 @@ import (
 
 // exempt are the places outside of this package that may kill: scan/stdio kills the stand-in for a client
 // that it started itself, whose handle package os has had since its start.
-var exempt = []string{"scan/stdio/check.go: Process.Kill", "scan/stdio/start.go: Process.Kill"}
+var exempt = []string{"scan/stdio/check.go: Process.Kill"}
 
 // TestOnlyThisPackageSignals reads the sources of the module, for all systems, and finds every reference
 // to a way to signal a process.
