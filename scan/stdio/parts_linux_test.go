@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,8 +56,14 @@ func assignParts() {
 		"deaf":     func([]string) { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP); serve(); forever() },
 		"busy": func([]string) {
 			serve()
-			for {
+			runtime.GOMAXPROCS(4) // more than its share of a busy machine
+			for range 4 {
+				go func() {
+					for {
+					}
+				}()
 			}
+			forever()
 		},
 		"soon gone": func([]string) { // as soon as it has said what its client waits for
 			answering(func(r request) (any, error) {
