@@ -372,7 +372,7 @@ func interruptCheck(t *testing.T, at facts.Way, later time.Duration, file string
 	run := rand.Text()
 	o := checkOptions(run, "drops", "forks", file)
 	if at != facts.CloseStdin {
-		o.Timeout = 300 * time.Millisecond // on to the step that is meant
+		o.Timeout = 700 * time.Millisecond // on to the step that is meant
 	}
 	o.Step = func(w facts.Way) {
 		if w == at {

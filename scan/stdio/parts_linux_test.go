@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,14 +55,8 @@ func assignParts() {
 		"deaf":     func([]string) { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP); serve(); forever() },
 		"busy": func([]string) {
 			serve()
-			runtime.GOMAXPROCS(4) // more than its share of a busy machine
-			for range 4 {
-				go func() {
-					for {
-					}
-				}()
+			for {
 			}
-			forever()
 		},
 		"soon gone": func([]string) { // as soon as it has said what its client waits for
 			answering(func(r request) (any, error) {
