@@ -44,7 +44,7 @@ func configuration() *configured.Report {
 		Places: []config.Place{
 			{Client: "Claude Code", Path: claude, State: config.Present, Servers: 3},
 			{Client: "Cursor", Path: cursor, State: config.Present, Servers: 3},
-			{Client: "Codex", Path: "/home/me/.codex/config.toml", State: config.Broken, Reason: "it is not valid TOML", Line: 12},
+			{Client: "Codex", Path: "/home/me/.codex/config.toml", State: config.Broken, Reason: "invalid TOML", Line: 12},
 			{Client: "Gemini CLI", Path: "/home/me/.gemini/settings.json", State: config.Absent},
 			{Client: "Zed", Path: "/home/me/.config/zed/settings.json", State: config.Refused, Reason: "permission denied"},
 			{Client: "Claude Code", Path: project, Project: "/home/me/src/app", State: config.Present, Servers: 1},

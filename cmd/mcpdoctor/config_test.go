@@ -64,7 +64,7 @@ func TestConfig(t *testing.T) {
 		"2 servers are configured, in 2 clients. 1 instance of them runs now.\n",
 		"Claude Code  " + home + "/app/.mcp.json\n", "  fixtures  1 ", "python server.py\n",
 		"Cursor  " + home + "/.cursor/mcp.json\n", "https://mcp.linear.app/sse (sse)\n", "INFO servers are reached over SSE\n",
-		"note    " + home + "/.codex/config.toml:2: it is not valid TOML\n",
+		"note    " + home + "/.codex/config.toml:2: invalid TOML\n",
 	} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("%q is missing in\n%s", want, r.out)
@@ -77,7 +77,7 @@ func TestConfig(t *testing.T) {
 		t.Error("places are listed without -v")
 	}
 	r = doctorIn(t, w, "", "config", "-v")
-	for _, want := range []string{"All places\n", "absent", home + "/.gemini/settings.json\n", "broken: it is not valid TOML, line 2"} {
+	for _, want := range []string{"All places\n", "absent", home + "/.gemini/settings.json\n", "broken: invalid TOML, line 2"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("-v: %q is missing in\n%s", want, r.out)
 		}
@@ -114,7 +114,7 @@ func TestScanConfigured(t *testing.T) {
 	if len(report.Servers) != 1 || report.Servers[0].Server != "fixtures" || report.Servers[0].RecognisedBy != "certain, by configured" {
 		t.Errorf("servers %+v", report.Servers)
 	}
-	if len(report.Problems) != 1 || !strings.HasSuffix(report.Problems[0], "/.codex/config.toml:2: it is not valid TOML") {
+	if len(report.Problems) != 1 || !strings.HasSuffix(report.Problems[0], "/.codex/config.toml:2: invalid TOML") {
 		t.Errorf("problems %q", report.Problems)
 	}
 	saved := doctorIn(t, w, "", "snapshot")

@@ -1,43 +1,32 @@
-// Package config is what the configuration files of MCP clients say, as plain values: which servers
-// are configured, by which client, under what name, and how they are started. Package configfile
-// reads them.
+// Package config has the values that the configuration files of MCP clients consist of: which servers are
+// configured, by which client, and how they are started. Package configfile reads the files.
 //
-// These files hold secrets. The values of environment variables and of headers are never kept;
-// arguments and URLs are kept as they were written, since processes are compared with them, and are
-// to be redacted before anybody sees them.
+// The files contain secrets. The values of environment variables and headers are not kept. Arguments and URLs
+// are kept as they are written, since processes are compared with them, and must be redacted in any output.
 package config
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Server is one entry of a configuration file.
 type Server struct {
-	Client string // the program that starts it, by the name that the catalog of package rules has
-	Name   string // what its user calls it
-	File   string // where it is written
-
-	// Project is the folder that the entry is for; empty for all folders.
-	Project string
-
+	Client    string // the program that reads the entry, by its name in the catalog
+	Name      string // of the server, as its user chose it
+	File      string
+	Project   string // the folder that the entry is for; empty for all folders
 	Transport Transport
 
-	// Command and Args start the server, as they are written: "~", "${VAR}" and the like are not
-	// expanded. Both are empty for one that is reached by URL.
+	// Command and Args start the server. They are as written: "~" and "${VAR}" are not expanded. Both are
+	// empty for a server that is reached by URL.
 	Command string
 	Args    []string
 
-	CWD string // where it is started; empty when the entry does not say
-	URL string // empty for one that is started
-
-	// Named tells that the file is none of its user's own, but one that a command line names.
-	Named bool
-
-	// Disabled tells that the entry says that it is not to be used.
+	CWD      string // where it is started; empty if the entry does not say
+	URL      string // empty for a server that the client starts
+	Named    bool   // the file is not one of the user's own, but one that a command line names
 	Disabled bool
 }
 
-// Transport is how a client talks to a server.
+// Transport is how a client reaches a server.
 type Transport string
 
 // The transports.
@@ -47,47 +36,42 @@ const (
 	SSE   Transport = "sse"   // HTTP with server-sent events, deprecated since 2025
 )
 
-// State is what was found at a place.
+// State is what is at a place.
 type State string
 
 // The states of a place.
 const (
 	Absent  State = "absent"
 	Present State = "read"
-	Broken  State = "broken"  // it is there, and it is not what it should be
-	Refused State = "refused" // it may not, or should not, be read
+	Broken  State = "broken"  // not a valid file
+	Refused State = "refused" // not permitted to be read, or not safe
 )
 
-// Place is one place that was looked at, and what was there.
+// Place is the place of one configuration file.
 type Place struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 
-	// Project is the folder whose file it is; empty for a user's own.
-	Project string `json:"project,omitempty"`
+	Project string `json:"project,omitempty"` // empty for a file in the user's home
+	State   State  `json:"state"`
+	Servers int    `json:"servers"` // entries, including disabled ones
 
-	State State `json:"state"`
-
-	// Servers counts the entries, also the disabled ones, when it was read.
-	Servers int `json:"servers"`
-
-	// Reason says why it is broken or refused; it never quotes the file. Line is where, 0 when the
-	// whole file is meant.
+	// Reason is why the file is broken or refused. It never quotes the file. Line is 0 if the whole file is
+	// meant.
 	Reason string `json:"reason,omitempty"`
 	Line   int    `json:"line,omitempty"`
 
-	Named bool `json:"-"` // by a command line
+	Named bool `json:"-"` // on a command line
 }
 
-// Found is what all places hold. It is empty when there are no configuration files.
+// Found is what all configuration files contain.
 type Found struct {
-	Home    string   // of the user whose files they are, which "~" stands for
+	Home    string   // of the user, for which "~" stands
 	Servers []Server // by client, file, project and name
-	Places  []Place  // in the order of looking
+	Places  []Place  // in the order of reading
 }
 
-// Problems returns one line for each file that is broken: "/home/me/.cursor/mcp.json:12: it is not
-// valid JSON".
+// Problems returns one line for each broken file: "/home/me/.cursor/mcp.json:12: invalid JSON".
 func (f Found) Problems() []string {
 	var out []string
 	for _, p := range f.Places {
@@ -102,13 +86,13 @@ func (f Found) Problems() []string {
 	return out
 }
 
-// Folder is a working directory, and the client that works there.
+// Folder is the working directory of a client.
 type Folder struct {
 	Path   string
 	Client string
 }
 
-// Named is a file that the command line of a client or gateway names, in the shape that most have.
+// Named is a configuration file on the command line of a client or gateway.
 type Named struct {
 	Path   string
 	Client string

@@ -229,30 +229,30 @@ func TestTrouble(t *testing.T) {
 		bomb += fmt.Sprintf("%c: &%c [*%s,*%s,*%s,*%s,*%s,*%s,*%s,*%s,*%s,*%s]\n", c, c, p, p, p, p, p, p, p, p, p, p)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"json", "{\n\n  \"mcpServers\": {\"a\": }\n}", "broken: it is not valid JSON (line 3)"},
-		{"json", "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}", "broken: it is not valid JSON (line 1)"},
-		{"json", `{"mcpServers":{}}{"secret":"x"}`, "broken: it is not valid JSON (line 1)"},
-		{"json", "\x00\xff\x00", "broken: it is not valid JSON (line 1)"},
+		{"json", "{\n\n  \"mcpServers\": {\"a\": }\n}", "broken: invalid JSON (line 3)"},
+		{"json", "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}", "broken: invalid JSON (line 1)"},
+		{"json", `{"mcpServers":{}}{"secret":"x"}`, "broken: invalid JSON (line 1)"},
+		{"json", "\x00\xff\x00", "broken: invalid JSON (line 1)"},
 		{"json", "", "read"},
 		{"json", "\ufeff{}", "read"},
-		{"json", " \n// nothing but words\n", "broken: it is not valid JSON (line 3)"},
+		{"json", " \n// nothing but words\n", "broken: invalid JSON (line 3)"},
 		{"json", "[]", "read"},
 		{"json", `{"mcpServers":[]}`, "read"},
 		{"json", `{"mcpServers":"x"}`, "read"},
-		{"json", huge, "refused: it is larger than 8 MB"},
-		{"json", deep, "refused: its tables lie in each other too deeply"},
-		{"json", strings.Repeat("[", 7<<20), "refused: it is larger than 1 MB"},
-		{"toml", "a = 1\nb = = 2\n", "broken: it is not valid TOML (line 2)"},
-		{"toml", "[mcp_servers.a]\ncommand = \"secret-value\n", "broken: it is not valid TOML (line 2)"},
-		{"toml", "a = " + strings.Repeat("[", 200_000), "refused: its tables lie in each other too deeply"},
-		{"toml", "a" + strings.Repeat(".a", 100_000) + " = 1\n", "refused: its tables lie in each other too deeply"},
-		{"toml", "[a" + strings.Repeat(" . \"a\"", 100_000) + "]\n", "refused: its tables lie in each other too deeply"},
-		{"yaml", "a: 1\n b: [\n", "broken: it is not valid YAML (line 2)"},
-		{"yaml", "a: *nobody\n", "broken: it is not valid YAML"},
-		{"yaml", bomb, "refused: its aliases stand for too much"},
-		{"yaml", "a: &a [*a]\n", "refused: its tables lie in each other too deeply"},
-		{"yaml", strings.Repeat("[", 200_000), "refused: its tables lie in each other too deeply"},
-		{"yaml", strings.Repeat("a: 1\n", 300_000), "refused: it is larger than 1 MB"},
+		{"json", huge, "refused: larger than 8 MB"},
+		{"json", deep, "refused: nested too deeply"},
+		{"json", strings.Repeat("[", 7<<20), "refused: larger than 1 MB"},
+		{"toml", "a = 1\nb = = 2\n", "broken: invalid TOML (line 2)"},
+		{"toml", "[mcp_servers.a]\ncommand = \"secret-value\n", "broken: invalid TOML (line 2)"},
+		{"toml", "a = " + strings.Repeat("[", 200_000), "refused: nested too deeply"},
+		{"toml", "a" + strings.Repeat(".a", 100_000) + " = 1\n", "refused: nested too deeply"},
+		{"toml", "[a" + strings.Repeat(" . \"a\"", 100_000) + "]\n", "refused: nested too deeply"},
+		{"yaml", "a: 1\n b: [\n", "broken: invalid YAML (line 2)"},
+		{"yaml", "a: *nobody\n", "broken: invalid YAML"},
+		{"yaml", bomb, "refused: too many aliases"},
+		{"yaml", "a: &a [*a]\n", "refused: nested too deeply"},
+		{"yaml", strings.Repeat("[", 200_000), "refused: nested too deeply"},
+		{"yaml", strings.Repeat("a: 1\n", 300_000), "refused: larger than 1 MB"},
 	} {
 		file := filepath.Join(t.TempDir(), "file."+c.name)
 		write(t, file, c.text)
@@ -265,7 +265,7 @@ func TestTrouble(t *testing.T) {
 			t.Errorf("%.40q took %s", c.text, d)
 		}
 	}
-	if p := place(t, t.TempDir()); said(p) != "broken: it is a folder" {
+	if p := place(t, t.TempDir()); said(p) != "broken: a folder, not a file" {
 		t.Errorf("folder: %s", said(p))
 	}
 	if p := place(t, filepath.Join(t.TempDir(), "nothing.json")); said(p) != "absent" {
@@ -277,7 +277,7 @@ func TestProblems(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.json")
 	write(t, file, "{\n\"mcpServers\": {,}\n}")
 	found := configfile.Read(t.Context(), configfile.Options{System: "windows", Named: []config.Named{{Path: file, Client: "c"}, {Path: t.TempDir(), Client: "c"}}})
-	want := []string{file + ":2: it is not valid JSON", found.Places[1].Path + ": it is a folder"}
+	want := []string{file + ":2: invalid JSON", found.Places[1].Path + ": a folder, not a file"}
 	if got := found.Problems(); !slices.Equal(got, want) {
 		t.Errorf("problems %q, want %q", got, want)
 	}

@@ -3,25 +3,80 @@ package configfile
 import (
 	"fmt"
 	"maps"
-	"mcpdoctor/scan/config"
 	"net/url"
 	"slices"
 	"strings"
+
+	"mcpdoctor/scan/config"
 )
 
-// entries adds the servers of a document, and returns how many there are.
+// The shape of an entry is nearly the same for all clients. These are the names of its fields.
+var (
+	// A command is a text, a list with its arguments (opencode, Kilo, Crush) or, in Zed before 2025, a
+	// table with path and args.
+	commandKeys   = []string{"command", "cmd"} // cmd: Goose
+	folderKeys    = []string{"cwd", "workingDirectory", "working_directory"}
+	urlKeys       = []string{"url", "httpUrl", "serverUrl", "uri", "baseUrl"}
+	transportKeys = []string{"type", "transport"} // stdio or local; http, streamable-http, remote; sse
+)
+
+// server reads one entry. It returns false for one with neither a command nor a URL, such as a client's
+// built-in tools, or another table among the entries.
+func server(v any) (s config.Server, ok bool) {
+	entry, ok := v.(map[string]any)
+	if !ok {
+		return s, false
+	}
+	args := words(entry["args"])
+	switch command := first(entry, commandKeys).(type) {
+	case string:
+		s.Command, s.Args = command, args
+	case []any:
+		if all := append(words(command), args...); len(all) > 0 {
+			s.Command, s.Args = all[0], all[1:]
+		}
+	case map[string]any:
+		s.Command, s.Args = word(command, "path"), words(command["args"])
+	}
+	s.CWD = word(entry, folderKeys...)
+	if s.Command == "" {
+		s.URL = word(entry, urlKeys...)
+	}
+	s.Transport = transport(entry, s)
+	s.Disabled = entry["disabled"] == true || entry["enabled"] == false
+	return s, s.Command != "" || s.URL != ""
+}
+
+// transport returns how an entry is reached. Most do not say: then a URL is Streamable HTTP, unless it ends
+// like those of SSE servers.
+func transport(entry map[string]any, s config.Server) config.Transport {
+	said := strings.ToLower(word(entry, transportKeys...))
+	u, err := url.Parse(s.URL)
+	switch {
+	case s.Command != "":
+		return config.Stdio
+	case strings.Contains(said, "sse"):
+		return config.SSE
+	case strings.Contains(said, "http"), entry["httpUrl"] != nil: // Gemini CLI has httpUrl for this transport only
+		return config.HTTP
+	case err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse"):
+		return config.SSE
+	}
+	return config.HTTP
+}
+
+// entries adds the servers of a document, and returns their number.
 func (r *reader) entries(at config.Place, doc any, keys []string) (n int) {
 	for _, key := range keys {
-		found := r.below(at, doc, strings.Split(key, "/"))
-		n += found
-		if found > 0 && key == "mcpServers" && slices.Contains(keys, ".") {
-			break // "." is the older form of the same file
+		if key == "." && n > 0 {
+			break // the file has the newer form, with a key
 		}
+		n += r.below(at, doc, strings.Split(key, "/"))
 	}
 	return n
 }
 
-// below follows the keys to the entries.
+// below follows keys to the entries.
 func (r *reader) below(at config.Place, v any, keys []string) (n int) {
 	if len(keys) == 0 || keys[0] == "." {
 		return r.list(at, v)
@@ -30,16 +85,15 @@ func (r *reader) below(at config.Place, v any, keys []string) (n int) {
 	if keys[0] != "*" {
 		return r.below(at, table[keys[0]], keys[1:])
 	}
-	for _, project := range sortedKeys(table) {
-		in := at
-		in.Project = project
+	for _, project := range slices.Sorted(maps.Keys(table)) {
+		at.Project = project
 		r.projects = append(r.projects, config.Folder{Path: project, Client: at.Client})
-		n += r.below(in, table[project], keys[1:])
+		n += r.below(at, table[project], keys[1:])
 	}
 	return n
 }
 
-// list adds the entries of a table by name, or of a list of tables that have a name.
+// list adds the entries of a table by name, or those of a list of tables with a name.
 func (r *reader) list(at config.Place, v any) (n int) {
 	add := func(name string, v any) {
 		if s, ok := server(v); ok && name != "" {
@@ -50,14 +104,14 @@ func (r *reader) list(at config.Place, v any) (n int) {
 	}
 	switch v := v.(type) {
 	case map[string]any:
-		for _, name := range sortedKeys(v) {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
 			add(name, v[name])
 		}
-	case []any: // Continue, Mistral Vibe
+	case []any: // Continue
 		for _, item := range v {
 			add(word(item, "name"), item)
 		}
-	case []map[string]any: // the same in TOML
+	case []map[string]any: // Mistral Vibe, in TOML
 		for _, item := range v {
 			add(word(item, "name"), item)
 		}
@@ -65,65 +119,8 @@ func (r *reader) list(at config.Place, v any) (n int) {
 	return n
 }
 
-// server reads one entry. All clients write nearly the same:
-//
-//	command, args           the usual
-//	command: [cmd, args]    opencode, Kilo, Crush
-//	command: {path, args}   Zed, before 2025
-//	cmd, args               Goose
-//	url, httpUrl, serverUrl, uri, baseUrl    of one that is running already
-//	type, transport         stdio or local; http, streamable-http, remote; sse
-//	disabled, enabled       either
-//
-// It returns false for what tells neither a command nor a URL, such as a client's own built-in
-// tools, or another table that stands among the entries.
-func server(v any) (s config.Server, ok bool) {
-	entry, ok := v.(map[string]any)
-	if !ok {
-		return s, false
-	}
-	switch command := first(entry, "command", "cmd").(type) {
-	case string:
-		s.Command, s.Args = command, words(entry["args"])
-	case []any:
-		if all := append(words(command), words(entry["args"])...); len(all) > 0 {
-			s.Command, s.Args = all[0], all[1:]
-		}
-	case map[string]any:
-		s.Command, s.Args = word(command, "path"), words(command["args"])
-	}
-	s.CWD = word(entry, "cwd", "workingDirectory", "working_directory")
-	if s.Command == "" {
-		s.URL = word(entry, "url", "httpUrl", "serverUrl", "uri", "baseUrl")
-	}
-	s.Transport = transport(entry, s)
-	s.Disabled = entry["disabled"] == true || entry["enabled"] == false
-	return s, s.Command != "" || s.URL != ""
-}
-
-// transport tells how an entry is talked to. Most need not say it: then a URL is Streamable HTTP,
-// unless it ends as those of SSE servers do.
-func transport(entry map[string]any, s config.Server) config.Transport {
-	if s.Command != "" {
-		return config.Stdio
-	}
-	switch said := strings.ToLower(word(entry, "type", "transport")); {
-	case strings.Contains(said, "sse"):
-		return config.SSE
-	case strings.Contains(said, "http"):
-		return config.HTTP
-	}
-	if _, is := entry["httpUrl"]; is { // Gemini CLI's name for it
-		return config.HTTP
-	}
-	if u, err := url.Parse(s.URL); err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/sse") {
-		return config.SSE
-	}
-	return config.HTTP
-}
-
 // first returns the value of the first key that is there.
-func first(table map[string]any, keys ...string) any {
+func first(table map[string]any, keys []string) any {
 	for _, key := range keys {
 		if v, ok := table[key]; ok {
 			return v
@@ -132,7 +129,7 @@ func first(table map[string]any, keys ...string) any {
 	return nil
 }
 
-// word returns the first value that is a text; "" when none is.
+// word returns the first value that is a text, "" if none is.
 func word(v any, keys ...string) string {
 	table, _ := v.(map[string]any)
 	for _, key := range keys {
@@ -143,19 +140,16 @@ func word(v any, keys ...string) string {
 	return ""
 }
 
-// words returns a list of arguments. A number among them, as in "--port", 8080, is a word too.
+// words returns a list of arguments. A number such as that in "--port", 8080 is one too.
 func words(v any) []string {
 	list, _ := v.([]any)
 	var out []string
 	for _, item := range list {
-		switch item := item.(type) {
-		case string:
-			out = append(out, item)
-		case float64, int64, bool:
+		switch item.(type) {
+		case nil, []any, map[string]any:
+		default:
 			out = append(out, fmt.Sprint(item))
 		}
 	}
 	return out
 }
-
-func sortedKeys(table map[string]any) []string { return slices.Sorted(maps.Keys(table)) }

@@ -5,72 +5,73 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"mcpdoctor/scan/config"
 	"os"
+
+	"mcpdoctor/scan/config"
 )
 
-// maxFile is the largest file that is read. Claude Code's ~/.claude.json, which older versions kept
-// the history of every project in, is the only one that ever comes near a megabyte.
+// maxFile is the largest file that is read. Only Claude Code's ~/.claude.json, in which older versions kept
+// the history of every project, is ever near a megabyte.
 const maxFile = 8 << 20
 
-// readFile reads a file that a user wrote. Whatever else lies at the path is told and left alone:
-// opening a pipe would wait for its writer, and a file of another user could name any of our
-// processes as a server that may be ended.
-func readFile(path, home string) ([]byte, trouble) {
-	info, err := os.Stat(path) // follows links: many keep these files in a repository
-	if err != nil {
-		return nil, troubleOf(err)
+// readFile reads a regular file of the user. Anything else is left alone: opening a FIFO would wait for a
+// writer, and another user's file could name any of our processes as a server to terminate.
+func readFile(path, home string) ([]byte, error) {
+	info, err := os.Stat(path) // follows links: many users keep these files in a repository
+	if err == nil {
+		err = check(info, home)
 	}
-	if t := unfit(info, home); t.state != "" {
-		return nil, t
-	}
-	f, err := openWithoutWaiting(path)
 	if err != nil {
-		return nil, troubleOf(err)
+		return nil, err
+	}
+	f, err := openNonblock(path)
+	if err != nil {
+		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil { // it may be another one by now
-		return nil, troubleOf(err)
+	if info, err = f.Stat(); err == nil { // it may be another file by now
+		err = check(info, home)
 	}
-	if t := unfit(info, home); t.state != "" {
-		return nil, t
+	if err != nil {
+		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, troubleOf(err)
-	case len(text) > maxFile: // it grew, or it is one of the files that say they are empty
+	if len(text) > maxFile { // it grew, or it is one of those whose size is reported as 0
 		return nil, tooLarge
 	}
-	return text, trouble{}
+	return text, err
 }
 
-var tooLarge = trouble{state: config.Refused, reason: fmt.Sprintf("it is larger than %d MB", maxFile>>20)}
+var tooLarge = refused(fmt.Sprintf("larger than %d MB", maxFile>>20))
 
-// unfit says why a file is not to be read.
-func unfit(info fs.FileInfo, home string) trouble {
+// check returns a problem unless the file should be read.
+func check(info fs.FileInfo, home string) error {
 	switch {
 	case info.IsDir():
-		return trouble{state: config.Broken, reason: "it is a folder"}
+		return broken("a folder, not a file")
 	case !info.Mode().IsRegular():
-		return trouble{state: config.Broken, reason: "it is not a regular file"}
+		return broken("not a regular file")
 	case info.Size() > maxFile:
 		return tooLarge
-	case foreign(info, home):
-		return trouble{state: config.Refused, reason: "it belongs to another user"}
+	case untrusted(info, home):
+		return refused("belongs to another user")
 	}
-	return trouble{}
+	return nil
 }
 
-func troubleOf(err error) trouble {
+// problemOf makes a problem of any error.
+func problemOf(err error) problem {
+	var p problem
 	var cause *fs.PathError
 	switch {
-	case notThere(err):
-		return trouble{state: config.Absent}
+	case errors.As(err, &p):
+		return p
+	case absent(err):
+		return problem{state: config.Absent}
 	case errors.Is(err, fs.ErrPermission):
-		return trouble{state: config.Refused, reason: "permission denied"}
+		return refused("permission denied")
 	case errors.As(err, &cause):
-		return trouble{state: config.Broken, reason: cause.Err.Error()} // the system's words, such as those for a circle of links
+		return broken(cause.Err.Error()) // without the path: "too many levels of symbolic links"
 	}
-	return trouble{state: config.Broken, reason: "it cannot be read"}
+	return broken("unreadable")
 }

@@ -32,10 +32,10 @@ func TestNoFile(t *testing.T) {
 	must(os.Symlink(path("file.json"), path("link.json")))
 	must(os.Mkdir(path("closed"), 0o000))
 	for name, want := range map[string]string{
-		"pipe.json":         "broken: it is not a regular file",
-		"link to pipe.json": "broken: it is not a regular file",
+		"pipe.json":         "broken: not a regular file",
+		"link to pipe.json": "broken: not a regular file",
 		"circle.json":       "broken: too many levels of symbolic links",
-		"zero.json":         "broken: it is not a regular file",
+		"zero.json":         "broken: not a regular file",
 		"dangling.json":     "absent",
 		"file.json/x.json":  "absent",
 		"link.json":         "read",

@@ -49,7 +49,7 @@ func fuzz(f *testing.F, endings ...string) {
 				t.Errorf("%d servers, but the place says %+v", len(found.Servers), p)
 			}
 		case config.Broken:
-			if !strings.HasPrefix(p.Reason, "it is not valid ") || len(found.Servers) > 0 {
+			if !strings.HasPrefix(p.Reason, "invalid ") || len(found.Servers) > 0 {
 				t.Errorf("%+v with %d servers", p, len(found.Servers))
 			}
 		case config.Refused:

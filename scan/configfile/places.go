@@ -3,6 +3,7 @@ package configfile
 import (
 	_ "embed" // for places.txt
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -18,10 +19,12 @@ type row struct {
 	keys    []string
 }
 
-// namedKeys are where the files have their servers that programs name on their command lines.
+// namedKeys are the keys of the files that programs name on their command lines.
 var namedKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
-// table returns the rows of places.txt. That each has its four columns is proved by a test.
+var columns = regexp.MustCompile(` {2,}`)
+
+// table returns the rows of places.txt. A test checks that each has its four columns.
 var table = sync.OnceValue(func() []row {
 	var rows []row
 	for line := range strings.Lines(placesText) {
@@ -29,30 +32,43 @@ var table = sync.OnceValue(func() []row {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		var columns []string
-		for column := range strings.SplitSeq(line, "  ") {
-			if column = strings.TrimSpace(column); column != "" {
-				columns = append(columns, column)
-			}
-		}
-		rows = append(rows, row{client: columns[0], systems: columns[1], path: columns[2], keys: strings.Split(columns[3], ", ")})
+		c := columns.Split(line, -1)
+		rows = append(rows, row{client: c[0], systems: c[1], path: c[2], keys: strings.Split(c[3], ", ")})
 	}
 	return rows
 })
 
-// project tells that the place is in a working directory.
+// project reports whether the file is in a working directory.
 func (r row) project() bool { return strings.HasPrefix(r.path, "{project}") }
 
-// on tells that the place is one of this system's.
+// on reports whether the file exists on a system. The BSDs have the folders of Linux.
 func (r row) on(system string) bool {
-	switch system {
-	case "darwin", "windows":
-		return r.systems == "all" || strings.Contains(r.systems, system)
+	if system != "darwin" && system != "windows" {
+		system = "linux"
 	}
-	return r.systems == "all" || strings.Contains(r.systems, "linux") // and the BSDs, which have its folders
+	return r.systems == "all" || strings.Contains(r.systems, system)
 }
 
-// base returns the folder that a place is below, "" when it is not known, and the rest of the place.
+// folder is a folder below the user's home, unless an environment variable names another.
+type folder struct{ variable, inHome string }
+
+var folders = map[string]folder{
+	"{home}":        {"", ""},
+	"{config}":      {"XDG_CONFIG_HOME", ".config"},
+	"{local}":       {"LOCALAPPDATA", "AppData/Local"},
+	"{codex}":       {"CODEX_HOME", ".codex"},
+	"{claude}":      {"CLAUDE_CONFIG_DIR", ".claude"},
+	"{claude.json}": {"CLAUDE_CONFIG_DIR", ""}, // beside {claude}, or in the folder that the variable names
+	"{cline}":       {"CLINE_DIR", ".cline"},
+}
+
+// supportFolders are {support}; on other systems it is {config}.
+var supportFolders = map[string]folder{
+	"darwin":  {"", "Library/Application Support"},
+	"windows": {"APPDATA", "AppData/Roaming"},
+}
+
+// base returns the folder that a place is below, "" if it is not known, and the rest of the place.
 func (o Options) base(place, project string) (dir, rest string) {
 	name, rest, _ := strings.Cut(place, "/")
 	switch name {
@@ -60,41 +76,21 @@ func (o Options) base(place, project string) (dir, rest string) {
 		return "/", rest
 	case "{project}":
 		return project, rest
-	case "{home}":
-		return o.Home, rest
-	case "{config}":
-		return o.folder("XDG_CONFIG_HOME", ".config"), rest
-	case "{support}":
-		switch o.System {
-		case "darwin":
-			return o.folder("", "Library/Application Support"), rest
-		case "windows":
-			return o.folder("APPDATA", "AppData/Roaming"), rest
-		}
-		return o.folder("XDG_CONFIG_HOME", ".config"), rest
-	case "{local}":
-		return o.folder("LOCALAPPDATA", "AppData/Local"), rest
-	case "{codex}":
-		return o.folder("CODEX_HOME", ".codex"), rest
-	case "{claude}":
-		return o.folder("CLAUDE_CONFIG_DIR", ".claude"), rest
-	case "{claude.json}": // the file beside the folder, or in the one that the variable names
-		return o.folder("CLAUDE_CONFIG_DIR", ""), rest
-	case "{cline}":
-		return o.folder("CLINE_DIR", ".cline"), rest
 	}
-	return "", rest
-}
-
-// folder is what a variable says, else a folder in the user's home.
-func (o Options) folder(variable, inHome string) string {
-	if o.Env != nil && variable != "" {
-		if dir := o.Env(variable); filepath.IsAbs(dir) {
-			return dir
+	f := folders[name]
+	if name == "{support}" {
+		var ok bool
+		if f, ok = supportFolders[o.System]; !ok {
+			f = folders["{config}"]
+		}
+	}
+	if o.Env != nil && f.variable != "" {
+		if dir := o.Env(f.variable); filepath.IsAbs(dir) {
+			return dir, rest
 		}
 	}
 	if o.Home == "" {
-		return ""
+		return "", rest
 	}
-	return filepath.Join(o.Home, filepath.FromSlash(inHome))
+	return filepath.Join(o.Home, filepath.FromSlash(f.inHome)), rest
 }
