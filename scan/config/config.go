@@ -52,7 +52,7 @@ type Place struct {
 	Client string `json:"client"`
 	Path   string `json:"path"`
 
-	Project string `json:"project,omitempty"` // empty for a file in the user's home
+	Project string `json:"project,omitempty"` // empty for a file that is not in one
 	State   State  `json:"state"`
 	Servers int    `json:"servers"` // entries, including disabled ones
 

@@ -1,14 +1,14 @@
-// Package lockfile lets only one reap run at a time, and opens files in directories that others can write
-// to.
+// Package lockfile lets only one reap of a user run at a time, and opens files in directories that others can
+// write to.
 package lockfile
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
-	"strings"
 )
 
 // ErrLocked means that another reap of the same user is running.
@@ -19,14 +19,13 @@ type Lock struct {
 	file *os.File
 }
 
-// Acquire takes the lock that lets only one reap of a user run at a time. The error is [ErrLocked], with
-// the PID of the holder if it is known, when another process has it. Acquire never waits.
+// Acquire takes the lock that lets only one reap of a user run at a time. If another process has it, the error
+// is [ErrLocked] with the PID of that process. Acquire never waits.
 //
 // The path of the file depends on the user alone, not on the environment, which differs between cron,
 // systemd, launchd and a terminal. The lock is flock(2) on /tmp/mcpdoctor-UID.lock (in /run for root), and
 // LockFileEx on mcpdoctor.lock in the user's local application data on Windows. The system releases it
-// when the process exits; the file stays. It contains the holder's PID, for error messages only. No file
-// is touched but a regular one of the user's own.
+// when the process exits; the file stays. It contains the holder's PID, for error messages only.
 func Acquire() (*Lock, error) {
 	path, err := defaultPath()
 	if err != nil {
@@ -60,15 +59,54 @@ func (l *Lock) Release() {
 	l.file.Close()
 }
 
-// readPID returns the PID of the holder, 0 when it is not known.
-func readPID(f *os.File) int {
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, 20))
-	if err != nil {
-		return 0
+// openLocked opens or creates the file at path and locks it if it is free.
+func openLocked(path string) (f *os.File, free bool, err error) {
+	const tries = 10
+	for range tries {
+		f, err = openOwn(path, os.O_RDWR)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) { // removed or created meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		free, err = tryLock(f)
+		if err == nil && (!free || hasName(path, f)) {
+			return f, free, nil
+		}
+		f.Close()
+		if err != nil {
+			return nil, false, err
+		}
+		err = errors.New("another program keeps removing it")
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	return nil, false, err
+}
+
+// hasName reports whether path still names the open file: a cleaner of /tmp may have removed it, and
+// another process may have locked a new one.
+func hasName(path string, f *os.File) bool {
+	named, err := os.Lstat(path)
 	if err != nil {
-		return 0
+		return false
 	}
+	opened, err := f.Stat()
+	return err == nil && os.SameFile(named, opened)
+}
+
+// readPID returns the PID of the holder, 0 if it is not known.
+func readPID(f *os.File) (pid int) {
+	fmt.Fscan(io.NewSectionReader(f, 0, 20), &pid) //nolint:errcheck // then it is 0
 	return pid
+}
+
+// Append opens the file at path for appending and creates it, readable by its owner only, if there is none.
+// It opens only a regular file of this user with a single name: in a directory that others can write to,
+// anything else may be a link to another file, or block.
+func Append(path string) (*os.File, error) {
+	f, err := openOwn(path, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
 }

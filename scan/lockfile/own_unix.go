@@ -3,68 +3,79 @@
 package lockfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"strconv"
+	"syscall"
 )
 
-// appendOwn opens or creates a file for appending.
-func appendOwn(path string) (*os.File, error) { return openOwn(path, unix.O_WRONLY|unix.O_APPEND) }
-
-// openOwn opens or creates the file at path. Others may be able to write in its directory: only a regular
-// file of this user is opened.
-func openOwn(path string, mode int) (*os.File, error) {
-	// O_NONBLOCK is for a FIFO that was put there after the check.
-	flags := mode | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	if err == nil {
-		err = check(&st)
-	}
-	var fd int
-	switch err {
-	case nil:
-		fd, err = unix.Open(path, flags, 0)
-	case unix.ENOENT:
-		// Without O_EXCL the kernel may refuse what is there, with EACCES (fs.protected_regular).
-		fd, err = unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o600)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err = unix.Fstat(fd, &st); err == nil {
-		err = check(&st)
-	}
-	if err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
-}
-
-// check returns an error unless the file is a regular one of this user with a single name: a second one
-// would make it another of the user's files, linked there.
-func check(st *unix.Stat_t) error {
-	kind := "something"
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		if int(st.Uid) == os.Geteuid() {
-			if st.Nlink > 1 {
-				return errors.New("a hard link to another file is there, which must be removed first")
-			}
-			return nil
+// defaultPath is in /tmp, which every user can write to, even one who is not logged in (and has no
+// /run/user/UID) or has no home. Others can write there too, which is why openOwn checks what it opens.
+// Root uses a directory of its own.
+func defaultPath() (string, error) {
+	uid := os.Geteuid()
+	for _, dir := range []string{"/run", "/var/run"} {
+		if info, err := os.Lstat(dir); uid == 0 && err == nil && info.IsDir() && info.Mode().Perm()&0o022 == 0 && ownerOf(info) == 0 {
+			return dir + "/mcpdoctor.lock", nil
 		}
-		kind = "a file"
-	case unix.S_IFDIR:
-		kind = "a directory"
-	case unix.S_IFLNK:
-		kind = "a symbolic link"
-	case unix.S_IFIFO:
-		kind = "a FIFO"
-	case unix.S_IFSOCK:
-		kind = "a socket"
 	}
-	return fmt.Errorf("%s of uid %d is there, which must be removed first", kind, st.Uid)
+	return "/tmp/mcpdoctor-" + strconv.Itoa(uid) + ".lock", nil
 }
+
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// openOwn opens or creates a file of this user. Its directory may be writable to others.
+func openOwn(path string, flags int) (*os.File, error) {
+	flags |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK // the latter for a FIFO that was put there after the check
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		err = check(info)
+	case errors.Is(err, fs.ErrNotExist):
+		// Without O_EXCL the kernel may refuse what is there, with EACCES (fs.protected_regular).
+		flags, err = flags|os.O_CREATE|os.O_EXCL, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the caller adds the path
+	}
+	if info, err = f.Stat(); err == nil {
+		err = check(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+var kinds = map[fs.FileMode]string{
+	0: "a file", fs.ModeDir: "a directory", fs.ModeSymlink: "a symbolic link", fs.ModeNamedPipe: "a FIFO", fs.ModeSocket: "a socket",
+}
+
+// check returns an error unless the file is a regular one of this user with a single name. With a second one
+// it could be another file of the user, linked there.
+func check(info fs.FileInfo) error {
+	owner, kind := ownerOf(info), info.Mode().Type()
+	switch {
+	case kind != 0 || owner != os.Geteuid():
+		return fmt.Errorf("%s of uid %d is there, which must be removed first", cmp.Or(kinds[kind], "something"), owner)
+	case info.Sys().(*syscall.Stat_t).Nlink > 1:
+		return errors.New("a hard link to another file is there, which must be removed first")
+	}
+	return nil
+}
+
+func ownerOf(info fs.FileInfo) int { return int(info.Sys().(*syscall.Stat_t).Uid) }
