@@ -2,11 +2,10 @@ package procfs
 
 import "bytes"
 
-// ParseCgroup returns the control group from the content of /proc/PID/cgroup, lines of
-// "hierarchy:controllers:path"; see cgroups(7). Of the groups that a process is in, one per hierarchy,
-// the unified one ("0::") says most, on older machines systemd's own. Where that is "/", another
-// controller may still name a container. The path is relative to our cgroup namespace, empty when there
-// is none.
+// ParseCgroup returns the control group in the content of /proc/PID/cgroup, lines of
+// "hierarchy:controllers:path"; see cgroups(7). Of several it is that of the unified hierarchy ("0::"), on older
+// machines systemd's, or, where these are "/", that of any controller, which may name a container. It is empty
+// when there is none. The path is relative to our cgroup namespace.
 func ParseCgroup(b []byte) string {
 	var unified, systemd, other []byte
 	for line := range bytes.Lines(b) {

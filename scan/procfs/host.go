@@ -1,8 +1,7 @@
-// Package procfs reads Linux's /proc and sock_diag(7). It decides nothing: what a value means is up to
-// its caller. The parsers take bytes, and so are tested on every system.
+// Package procfs reads Linux's /proc and sock_diag(7), without policy. The parsers take bytes, so that they are
+// tested on every system.
 //
-// Only what mcpdoctor uses is read, and fast: a table of thousands of processes is read without an
-// allocation for each file.
+// It reads only what mcpdoctor uses, and without an allocation per file, since a table has thousands of them.
 package procfs
 
 import (
@@ -17,32 +16,16 @@ type Memory struct {
 }
 
 // ParseMeminfo parses /proc/meminfo. Missing lines leave zeros.
-func ParseMeminfo(b []byte) Memory {
-	var m Memory
-	for line := range bytes.Lines(b) {
-		key, value, _ := bytes.Cut(line, []byte(":"))
-		var into *int64
-		switch string(key) {
-		case "MemTotal":
-			into = &m.Total
-		case "MemAvailable":
-			into = &m.Available
-		case "SwapTotal":
-			into = &m.SwapTotal
-		case "SwapFree":
-			into = &m.SwapFree
-		default:
-			continue
-		}
-		if n, ok := parseInt(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))); ok {
-			*into = n * 1024
-		}
-	}
+func ParseMeminfo(b []byte) (m Memory) {
+	m.Total, _ = kilobytes(b, "MemTotal:")
+	m.Available, _ = kilobytes(b, "MemAvailable:")
+	m.SwapTotal, _ = kilobytes(b, "SwapTotal:")
+	m.SwapFree, _ = kilobytes(b, "SwapFree:")
 	return m
 }
 
-// ParseBootTime returns when the machine started: the line "btime" of /proc/stat, see proc_stat(5). It is
-// zero when there is none.
+// ParseBootTime returns when the machine started, the line "btime" of /proc/stat; see proc_stat(5). It is zero when
+// there is no such line.
 func ParseBootTime(b []byte) time.Time {
 	for line := range bytes.Lines(b) {
 		if value, ok := bytes.CutPrefix(line, []byte("btime ")); ok {
@@ -55,7 +38,7 @@ func ParseBootTime(b []byte) time.Time {
 }
 
 // ParseHidepid returns the option hidepid of the procfs mounted at mountPoint, from the content of
-// /proc/self/mountinfo; see proc_pid_mountinfo(5) and proc(5). It is empty when nothing is hidden.
+// /proc/self/mountinfo; see proc_pid_mountinfo(5) and proc(5). It is empty when no process is hidden.
 func ParseHidepid(mountinfo []byte, mountPoint string) string {
 	hidden := ""
 	for line := range strings.Lines(string(mountinfo)) {

@@ -7,29 +7,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Process is an open /proc/PID. The kernel ties it to the process, not to the number: once the process
-// has ended every look-up through it fails, even if the PID was given to another. Comparing the start
-// time once therefore vouches for everything that is read through it.
+// A Process is an open /proc/PID. The kernel ties it to the process, not to the number: once the process has
+// exited, every look-up through it fails, even if the PID is in use again. Comparing the start time once
+// therefore covers everything that is read through it.
 type Process struct {
 	Reader // of the files in /proc/PID
 }
 
-// ErrOtherProcess means that what was opened is not, or no longer, what was asked for.
+// ErrOtherProcess means that the process, or its descriptor, is not the one asked for.
 var ErrOtherProcess = errors.New("the PID belongs to another process, or its process is dead")
 
-// Open opens the process with that PID. The error is [ErrOtherProcess] unless it began at start (in the
-// unit of [Stat]) and is alive. root is the descriptor of a procfs mount; reads go into buf.
+// Open opens a process. The error is [ErrOtherProcess] unless it started at start (in the unit of [Stat]) and is
+// alive. root is the descriptor of a procfs mount; reads go into buf.
 func Open(root, pid int, start int64, buf []byte) (Process, error) {
 	h, err := OpenPID(root, pid, buf)
 	if err != nil {
 		return Process{}, err
 	}
+	var st Stat
 	content, err := h.ReadFile("stat", len(buf), nil)
 	if err == nil {
-		var st Stat
-		if st, err = ParseStat(content); err == nil && (st.Start != start || st.State == 'Z' || st.State == 'X') {
-			err = ErrOtherProcess
-		}
+		st, err = ParseStat(content)
+	}
+	if err == nil && (st.Start != start || st.State == 'Z' || st.State == 'X') {
+		err = ErrOtherProcess
 	}
 	if err != nil {
 		h.Close()
@@ -48,7 +49,7 @@ func OpenPID(root, pid int, buf []byte) (Process, error) {
 func (h Process) Close() { unix.Close(h.Dir) }
 
 // Link reads a symbolic link of the process: "cwd", "exe", "ns/net". A path longer than 4 KiB is cut.
-// The target itself is not touched, so a dead file system cannot block the call.
+// The target is not touched, so a dead file system cannot block the call.
 func (h Process) Link(name string) (string, error) {
 	n, err := unix.Readlinkat(h.Dir, name, h.Buf[:min(4096, len(h.Buf))])
 	if err != nil {
@@ -70,22 +71,12 @@ func (h Process) OpenFDs() (FDs, error) {
 		return FDs{}, err
 	}
 	f := FDs{Dir: dir}
-	for {
-		n, err := unix.ReadDirent(dir, h.Buf)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			f.Close()
-			return FDs{}, err
-		}
-		// Only an answer without an entry is the last one: getdents(2) returns what it has when a signal
-		// comes, and Go's scheduler sends itself signals all the time.
-		if n <= 0 {
-			return f, nil
-		}
-		_, _, f.Names = unix.ParseDirent(h.Buf[:n], -1, f.Names)
+	err = readNames(dir, h.Buf, func(names []string) { f.Names = append(f.Names, names...) })
+	if err != nil {
+		f.Close()
+		return FDs{}, err
 	}
+	return f, nil
 }
 
 // OpenThreadFDs lists the descriptors through a thread other than the first, which may have ended.
@@ -105,7 +96,7 @@ func (h Process) OpenThreadFDs(pid int) (FDs, error) {
 		}
 		thread, err := OpenPID(tasks, tid, h.Buf)
 		if err != nil {
-			continue // ended meanwhile
+			continue // exited meanwhile
 		}
 		f, err := thread.OpenFDs()
 		thread.Close()
@@ -140,11 +131,10 @@ func (f FDs) Mode(fd string) (read, write bool, err error) {
 	return st.Mode&unix.S_IRUSR != 0, st.Mode&unix.S_IWUSR != 0, nil
 }
 
-// PollPipe opens the anonymous pipe with that inode, which is at descriptor fd, once more, and polls it
-// without waiting.
+// PollPipe opens the anonymous pipe with that inode at descriptor fd again and polls it without waiting.
 //
-// Nothing but a FIFO is opened: opening a terminal or a device can have effects. O_PATH pins the file, so
-// what is checked is what is opened.
+// Only a FIFO is opened, since opening a terminal or a device can have effects. O_PATH pins the file, so what is
+// checked is what is opened.
 func (f FDs) PollPipe(fd string, inode uint64, mode int, want int16) (events int16, err error) {
 	pinned, err := OpenAt(f.Dir, fd, unix.O_PATH)
 	if err != nil {
@@ -158,7 +148,7 @@ func (f FDs) PollPipe(fd string, inode uint64, mode int, want int16) (events int
 	if st.Mode&unix.S_IFMT != unix.S_IFIFO || st.Ino != inode {
 		return 0, ErrOtherProcess
 	}
-	// The mode of a pipe is 0600: another user's cannot be opened, though the descriptor can be seen.
+	// A pipe has the mode 0600: another user's cannot be opened, though the descriptor can be seen.
 	again, err := OpenAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(pinned), mode|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return 0, err

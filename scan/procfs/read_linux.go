@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The files of procfs are read with bare system calls. An os.File would add an allocation, a
-// finalizer and a try at the poller to each of thousands of reads that take microseconds.
+// Files are read with bare system calls: an os.File would add an allocation, a finalizer and an attempt to use the
+// poller to each of thousands of reads that take microseconds.
 
-// IsGone reports whether err means that the process has ended.
+// IsGone reports whether err means that the process has exited.
 func IsGone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH)
 }
@@ -32,9 +32,9 @@ type Reader struct {
 	Buf []byte
 }
 
-// ReadFile returns the content of the file at path, up to max bytes, valid until the next read. If info
-// is not nil, it is filled in by fstat(2). A file shorter than the buffer costs one read(2), since procfs
-// fills what it is given; the buffer grows for longer ones.
+// ReadFile returns the content of the file at path, up to max bytes, valid until the next read. If info is not nil,
+// it is filled in by fstat(2). A file shorter than the buffer takes one read(2), since procfs fills what it is
+// given; the buffer grows for longer ones.
 func (r *Reader) ReadFile(path string, max int, info *unix.Stat_t) ([]byte, error) {
 	fd, err := OpenAt(r.Dir, path, unix.O_RDONLY)
 	if err != nil {
@@ -73,23 +73,10 @@ func ReadSmall(root int, path string) []byte {
 	return content
 }
 
-// PIDs returns the numbers of the processes, or threads, that dir has directories for, in order.
+// PIDs returns the numbers of the processes, or threads, that have a directory in dir, in order.
 func PIDs(dir int) ([]int, error) {
 	var pids []int
-	buf := make([]byte, 32<<10)
-	names := make([]string, 0, 1<<10)
-	for {
-		n, err := unix.ReadDirent(dir, buf)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return nil, err
-		case n <= 0:
-			slices.Sort(pids)
-			return pids, nil
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+	err := readNames(dir, make([]byte, 32<<10), func(names []string) {
 		for _, name := range names {
 			if name[0] >= '1' && name[0] <= '9' {
 				if pid, err := strconv.Atoi(name); err == nil {
@@ -97,5 +84,24 @@ func PIDs(dir int) ([]int, error) {
 				}
 			}
 		}
+	})
+	slices.Sort(pids)
+	return pids, err
+}
+
+// readNames calls found with the names in a directory, some at a time. Only an empty answer is the last one:
+// getdents(2) also returns early on a signal, and Go's scheduler sends itself many.
+func readNames(dir int, buf []byte, found func(names []string)) error {
+	var names []string
+	for {
+		n, err := unix.ReadDirent(dir, buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || n <= 0:
+			return err
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		found(names)
 	}
 }

@@ -3,25 +3,24 @@ package procfs
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// SockDiag asks the kernel about the sockets of our own network namespace; see sock_diag(7). Any user may
-// ask about all sockets; only learning which process has which needs permission.
+// SockDiag asks the kernel about the sockets of our network namespace; see sock_diag(7). Any user may ask
+// about all sockets; only learning which process has which takes permission.
 type SockDiag struct {
 	fd  int
 	seq uint32
 	buf []byte
 }
 
-// OpenSockDiag opens the netlink socket. An answer that does not come before the deadline of ctx is an
-// error.
+// OpenSockDiag opens the netlink socket. An answer that does not arrive before the deadline of ctx is an error.
 func OpenSockDiag(ctx context.Context) (*SockDiag, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -41,17 +40,23 @@ func OpenSockDiag(ctx context.Context) (*SockDiag, error) {
 // Close closes the netlink socket.
 func (d *SockDiag) Close() { unix.Close(d.fd) }
 
-// ask sends one request of type SOCK_DIAG_BY_FAMILY and hands the body of each answer to take: any number
-// of them with the flag NLM_F_DUMP, else one.
-func (d *SockDiag) ask(flags uint16, request []byte, take func(body []byte)) error {
+// ask sends a request of type SOCK_DIAG_BY_FAMILY, see netlink(7), and calls found with the body of each answer:
+// any number of them with the flag NLM_F_DUMP, else one.
+func (d *SockDiag) ask(flags uint16, request any, found func(body []byte)) error {
 	d.seq++
-	msg := make([]byte, unix.NLMSG_HDRLEN, unix.NLMSG_HDRLEN+len(request))
-	ne := binary.NativeEndian
-	ne.PutUint32(msg[0:], uint32(unix.NLMSG_HDRLEN+len(request)))
-	ne.PutUint16(msg[4:], unix.SOCK_DIAG_BY_FAMILY)
-	ne.PutUint16(msg[6:], unix.NLM_F_REQUEST|flags)
-	ne.PutUint32(msg[8:], d.seq)
-	msg = append(msg, request...)
+	header := unix.NlMsghdr{
+		Len:   uint32(unix.NLMSG_HDRLEN + binary.Size(request)),
+		Type:  unix.SOCK_DIAG_BY_FAMILY,
+		Flags: unix.NLM_F_REQUEST | flags,
+		Seq:   d.seq,
+	}
+	var msg []byte
+	for _, part := range []any{header, request} {
+		var err error
+		if msg, err = binary.Append(msg, binary.NativeEndian, part); err != nil {
+			return fmt.Errorf("sock_diag: %w", err)
+		}
+	}
 	if err := unix.Sendto(d.fd, msg, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return fmt.Errorf("sock_diag: %w", err)
 	}
@@ -63,22 +68,21 @@ func (d *SockDiag) ask(flags uint16, request []byte, take func(body []byte)) err
 		if err != nil {
 			return fmt.Errorf("sock_diag: %w", err)
 		}
+		messages, err := syscall.ParseNetlinkMessage(d.buf[:n])
+		if err != nil {
+			return fmt.Errorf("sock_diag: %w", err)
+		}
 		done := flags&unix.NLM_F_DUMP == 0
-		for b := d.buf[:n]; len(b) > 0; {
-			m, rest, ok := nextMessage(b)
-			if !ok {
-				return errors.New("sock_diag: a malformed answer")
-			}
-			b = rest
+		for _, m := range messages {
 			switch {
-			case m.seq != d.seq: // a late answer to an earlier request
+			case m.Header.Seq != d.seq: // a late answer to an earlier request
 				done = false
-			case m.kind == unix.NLMSG_DONE:
+			case m.Header.Type == unix.NLMSG_DONE:
 				return nil
-			case m.kind == unix.NLMSG_ERROR:
-				return fmt.Errorf("sock_diag: %w", m.errno())
-			case m.kind == unix.SOCK_DIAG_BY_FAMILY:
-				take(m.body)
+			case m.Header.Type == unix.NLMSG_ERROR && len(m.Data) >= 4:
+				return fmt.Errorf("sock_diag: %w", unix.Errno(-int32(binary.NativeEndian.Uint32(m.Data))))
+			case m.Header.Type == unix.SOCK_DIAG_BY_FAMILY:
+				found(m.Data)
 			}
 		}
 		if done {
@@ -87,43 +91,12 @@ func (d *SockDiag) ask(flags uint16, request []byte, take func(body []byte)) err
 	}
 }
 
-// A message is one message of netlink(7).
-type message struct {
-	kind uint16
-	seq  uint32
-	body []byte
-}
-
-// nextMessage takes the first message from what one read returned.
-func nextMessage(b []byte) (m message, rest []byte, ok bool) {
-	if len(b) < unix.NLMSG_HDRLEN {
-		return m, nil, false
-	}
-	ne := binary.NativeEndian
-	size := int(ne.Uint32(b))
-	if size < unix.NLMSG_HDRLEN || size > len(b) {
-		return m, nil, false
-	}
-	m = message{kind: ne.Uint16(b[4:]), seq: ne.Uint32(b[8:]), body: b[unix.NLMSG_HDRLEN:size]}
-	return m, b[min(align4(size), len(b)):], true
-}
-
-// errno returns the error in a message of kind NLMSG_ERROR.
-func (m message) errno() error {
-	if len(m.body) < 4 {
-		return unix.EBADMSG
-	}
-	return unix.Errno(-int32(binary.NativeEndian.Uint32(m.body)))
-}
-
-func align4(n int) int { return (n + 3) &^ 3 }
-
 // A UnixSocket is one socket of unix(7).
 type UnixSocket struct {
 	Inode, Peer uint32 // Peer is 0 when there is no other end
 	Kind        uint8  // SOCK_STREAM ...
 	State       uint8  // TCPListen, TCPEstablished ...
-	Shutdown    uint8  // RcvShutdown: nothing can come in any more; 2: nothing can go out
+	Shutdown    uint8  // a mask of RcvShutdown and SEND_SHUTDOWN, 2
 	Name        string
 }
 
@@ -134,7 +107,7 @@ const (
 	TCPListen      = 10
 )
 
-// RcvShutdown is a bit of a socket's shutdown: the kernel's include/net/sock.h.
+// RcvShutdown is set when a socket receives no more: the kernel's include/net/sock.h.
 const RcvShutdown = 1
 
 // From the kernel's include/uapi/linux/unix_diag.h.
@@ -147,17 +120,19 @@ const (
 	unixDiagHeader   = 16
 )
 
-// unixRequest is struct unix_diag_req: the socket with this inode, or all of them for a dump.
-func unixRequest(inode uint32) []byte {
-	b := make([]byte, 24)
-	ne := binary.NativeEndian
-	b[0] = unix.AF_UNIX
-	ne.PutUint32(b[4:], ^uint32(0)) // in any state
-	ne.PutUint32(b[8:], inode)
-	ne.PutUint32(b[12:], udiagShowName|udiagShowPeer)
-	ne.PutUint32(b[16:], ^uint32(0)) // with any cookie
-	ne.PutUint32(b[20:], ^uint32(0))
-	return b
+// A unixRequest is struct unix_diag_req.
+type unixRequest struct {
+	Family, Protocol uint8
+	_                uint16
+	States           uint32 // a mask
+	Inode            uint32 // 0 in a dump of all
+	Show             uint32
+	Cookie           [2]uint32
+}
+
+func newUnixRequest(inode uint32) unixRequest {
+	const all = ^uint32(0)
+	return unixRequest{Family: unix.AF_UNIX, States: all, Inode: inode, Show: udiagShowName | udiagShowPeer, Cookie: [2]uint32{all, all}}
 }
 
 // parseUnixDiag parses struct unix_diag_msg and the attributes behind it.
@@ -180,17 +155,17 @@ func parseUnixDiag(b []byte) (UnixSocket, bool) {
 	return u, whole
 }
 
-// attributes hands the attributes of an answer, see netlink(7), to take. It returns false when they are
+// attributes calls found with each attribute of an answer, see netlink(7). It returns false when one is
 // malformed.
-func attributes(b []byte, take func(kind uint16, value []byte)) bool {
+func attributes(b []byte, found func(kind uint16, value []byte)) bool {
 	ne := binary.NativeEndian
 	for len(b) >= unix.NLA_HDRLEN {
 		size := int(ne.Uint16(b))
 		if size < unix.NLA_HDRLEN || size > len(b) {
 			return false
 		}
-		take(ne.Uint16(b[2:]), b[unix.NLA_HDRLEN:size])
-		b = b[min(align4(size), len(b)):]
+		found(ne.Uint16(b[2:]), b[unix.NLA_HDRLEN:size])
+		b = b[min((size+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1), len(b)):]
 	}
 	return true
 }
@@ -200,13 +175,7 @@ func socketName(b []byte) string {
 	if len(b) > 0 && b[0] == 0 {
 		return "@" + string(b[1:])
 	}
-	for i, c := range b {
-		if c == 0 {
-			b = b[:i]
-			break
-		}
-	}
-	return string(b)
+	return unix.ByteSliceToString(b)
 }
 
 // An InetSocket is a socket of tcp(7), listening or connected, or of udp(7), bound to a port.
@@ -221,22 +190,23 @@ type InetSocket struct {
 // tcp_info of include/uapi/linux/tcp.h.
 const (
 	inetDiagHeader      = 72
-	inetRequestSize     = 56
 	inetDiagInfo        = 2
 	tcpInfoLastDataRecv = 52
 )
 
-// inetRequest is struct inet_diag_req_v2: the sockets of a family and a protocol in a state, with struct
-// tcp_info of those that are connected.
-func inetRequest(family, protocol, state uint8) []byte {
-	b := make([]byte, inetRequestSize)
-	b[0] = family
-	b[1] = protocol
+// An inetRequest is struct inet_diag_req_v2. The zero ID stands for any socket.
+type inetRequest struct {
+	Family, Protocol, Ext, _ uint8
+	States                   uint32 // a mask
+	ID                       [48]byte
+}
+
+func newInetRequest(family, protocol, state uint8) inetRequest {
+	r := inetRequest{Family: family, Protocol: protocol, States: 1 << state}
 	if state == TCPEstablished {
-		b[2] = 1 << (inetDiagInfo - 1)
+		r.Ext = 1 << (inetDiagInfo - 1) // struct tcp_info
 	}
-	binary.NativeEndian.PutUint32(b[4:], 1<<state)
-	return b
+	return r
 }
 
 // parseInetDiag parses struct inet_diag_msg and the attributes behind it.
@@ -281,7 +251,7 @@ func (t InetSocket) String() string {
 // UnixSockets lists every unix socket of the namespace, by inode.
 func (d *SockDiag) UnixSockets() (map[uint32]UnixSocket, error) {
 	sockets := make(map[uint32]UnixSocket)
-	err := d.ask(unix.NLM_F_DUMP, unixRequest(0), func(body []byte) {
+	err := d.ask(unix.NLM_F_DUMP, newUnixRequest(0), func(body []byte) {
 		if u, ok := parseUnixDiag(body); ok {
 			sockets[u.Inode] = u
 		}
@@ -291,7 +261,7 @@ func (d *SockDiag) UnixSockets() (map[uint32]UnixSocket, error) {
 
 // UnixSocket returns the unix socket with that inode. ok is false when the namespace has none.
 func (d *SockDiag) UnixSocket(inode uint32) (u UnixSocket, ok bool) {
-	err := d.ask(0, unixRequest(inode), func(body []byte) { u, ok = parseUnixDiag(body) })
+	err := d.ask(0, newUnixRequest(inode), func(body []byte) { u, ok = parseUnixDiag(body) })
 	return u, ok && err == nil && u.Inode == inode
 }
 
@@ -300,8 +270,8 @@ func (d *SockDiag) TCPSockets(state uint8, sockets map[uint32]InetSocket) error 
 	return d.inetSockets(unix.IPPROTO_TCP, state, func(t InetSocket) { sockets[t.Inode] = t })
 }
 
-// UDPSockets adds the unconnected UDP sockets of the namespace, by inode. Ports that the kernel chose are
-// left out: they belong to clients.
+// UDPSockets adds the unconnected UDP sockets of the namespace, by inode, except those on ports that the kernel
+// chose: they belong to clients.
 func (d *SockDiag) UDPSockets(sockets map[uint32]InetSocket) error {
 	const ephemeral = 32768 // ip_local_port_range of ip(7)
 	return d.inetSockets(unix.IPPROTO_UDP, TCPClose, func(t InetSocket) {
@@ -312,11 +282,11 @@ func (d *SockDiag) UDPSockets(sockets map[uint32]InetSocket) error {
 	})
 }
 
-func (d *SockDiag) inetSockets(protocol, state uint8, take func(InetSocket)) error {
+func (d *SockDiag) inetSockets(protocol, state uint8, found func(InetSocket)) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		err := d.ask(unix.NLM_F_DUMP, inetRequest(family, protocol, state), func(body []byte) {
+		err := d.ask(unix.NLM_F_DUMP, newInetRequest(family, protocol, state), func(body []byte) {
 			if t, ok := parseInetDiag(body); ok {
-				take(t)
+				found(t)
 			}
 		})
 		if err != nil {

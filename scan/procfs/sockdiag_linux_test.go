@@ -21,7 +21,7 @@ func diagMessage(inode uint32, kind, state uint8, attributes ...[]byte) []byte {
 
 // attribute builds struct nlattr with its padding.
 func attribute(kind uint16, value []byte) []byte {
-	b := make([]byte, unix.NLA_HDRLEN, align4(unix.NLA_HDRLEN+len(value)))
+	b := make([]byte, unix.NLA_HDRLEN, (unix.NLA_HDRLEN+len(value)+3)&^3)
 	binary.NativeEndian.PutUint16(b, uint16(unix.NLA_HDRLEN+len(value)))
 	binary.NativeEndian.PutUint16(b[2:], kind)
 	b = append(b, value...)
@@ -72,14 +72,6 @@ func FuzzParseUnixDiag(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		parseUnixDiag(b)
 		parseInetDiag(b)
-		for rest, ok := b, true; ok && len(rest) > 0; {
-			var m message
-			before := len(rest)
-			if m, rest, ok = nextMessage(rest); ok && len(rest) >= before {
-				t.Fatalf("no progress at %+v", m)
-			}
-			m.errno()
-		}
 	})
 }
 

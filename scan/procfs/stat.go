@@ -20,8 +20,8 @@ type Stat struct {
 	RSS     int64 // resident pages
 }
 
-// TicksPerSecond is USER_HZ, the unit of the times in /proc: 100 on every architecture that Go runs on,
-// whatever HZ the kernel was built with.
+// TicksPerSecond is USER_HZ, the unit of the times in /proc: 100 on every architecture that Go supports, whatever HZ
+// the kernel was built with.
 const TicksPerSecond = 100
 
 // pfKthread is PF_KTHREAD of the kernel's include/linux/sched.h.
@@ -32,8 +32,8 @@ func (st *Stat) IsKernelThread() bool { return st.flags&pfKthread != 0 }
 
 var errStat = errors.New("not in the form of /proc/PID/stat")
 
-// ParseStat parses the content of /proc/PID/stat. The name stands in parentheses and may itself hold
-// spaces, parentheses and newlines: fields are counted from the last closing one.
+// ParseStat parses the content of /proc/PID/stat. The name is in parentheses and may contain spaces, parentheses
+// and newlines: fields are counted from the last closing parenthesis.
 func ParseStat(b []byte) (Stat, error) {
 	var st Stat
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
@@ -50,46 +50,28 @@ func ParseStat(b []byte) (Stat, error) {
 	rest = rest[2:]
 
 	// The fields are numbered as in the manual: the name is 2, the state 3, resident pages 24.
-	for field := 4; field <= 24; field++ {
-		word := rest
-		if i := bytes.IndexByte(rest, ' '); i >= 0 {
-			word, rest = rest[:i], rest[i+1:]
-		} else {
-			rest = nil
-		}
+	var fields [25]int64
+	for i := 4; i < len(fields); i++ {
+		var word []byte
+		word, rest, _ = bytes.Cut(rest, []byte(" "))
 		n, ok := parseInt(bytes.TrimRight(word, "\n"))
-		if !ok {
-			// Field 23, the address space, may be larger than an int64 and is not used.
-			if field == 23 && len(word) > 0 {
-				continue
-			}
+		// Field 23, the address space, may be larger than an int64 and is not used.
+		if !ok && (i != 23 || len(word) == 0) {
 			return st, errStat
 		}
-		switch field {
-		case 4:
-			st.PPID = int(n)
-		case 5:
-			st.PGID = int(n)
-		case 6:
-			st.Session = int(n)
-		case 7:
-			st.TTY = int(n)
-		case 9:
-			st.flags = uint32(n)
-		case 14, 15:
-			st.CPU += n
-		case 20:
-			st.Threads = int(n)
-		case 22:
-			st.Start = n
-		case 24:
-			st.RSS = n
-		}
+		fields[i] = n
 	}
+	st.PPID, st.PGID, st.Session = int(fields[4]), int(fields[5]), int(fields[6])
+	st.TTY = int(fields[7])
+	st.flags = uint32(fields[9])
+	st.CPU = fields[14] + fields[15]
+	st.Threads = int(fields[20])
+	st.Start = fields[22]
+	st.RSS = fields[24]
 	return st, nil
 }
 
-// parseInt is strconv.ParseInt for bytes, which saves one string for each of sixty thousand fields.
+// parseInt is strconv.ParseInt for bytes. It saves a string for each of sixty thousand fields.
 func parseInt(b []byte) (int64, bool) {
 	neg := len(b) > 0 && b[0] == '-'
 	if neg {

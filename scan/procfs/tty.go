@@ -2,8 +2,9 @@ package procfs
 
 import "strconv"
 
-// TTYName returns the name of the terminal with that device number ([Stat.TTY]): "-" for none, "pts/3",
-// "tty1", "ttyS0", or "major:minor" for rarer hardware. The numbers are those of the kernel's Documentation/admin-guide/devices.txt.
+// TTYName returns the name of the terminal with that device number ([Stat.TTY]): "-" for none, "pts/3", "tty1",
+// "ttyS0", or "major:minor" for other hardware. The numbers are those of the kernel's
+// Documentation/admin-guide/devices.txt.
 func TTYName(device int) string {
 	if device == 0 {
 		return "-"
