@@ -94,7 +94,7 @@ func Attribute(r *process.Recognised, found config.Found, look func(pids []int))
 		return a
 	}
 	looked := map[int]bool{}
-	for _, pid := range r.Look() {
+	for _, pid := range r.NeedsExamination() {
 		looked[pid] = true
 	}
 	lookAt := func(pids []int) {
@@ -108,9 +108,8 @@ func Attribute(r *process.Recognised, found config.Found, look func(pids []int))
 	}
 	lookAt(a.candidates())
 	r.Forest.Walk(a.configure)
-	r.PromoteOwners()
-	r.FollowDescent()
-	lookAt(r.Look())
+	r.FollowRelations()
+	lookAt(r.NeedsExamination())
 	return a
 }
 

@@ -149,12 +149,12 @@ func (l *looker) mark(question string, pids []int) {
 	}
 }
 
-func (l *looker) unexamined() []int { return l.sight.Recognised.Look() }
+func (l *looker) unexamined() []int { return l.sight.Recognised.NeedsExamination() }
 
 func (l *looker) examine(ctx context.Context, pids []int) {
 	var brief []int
 	if !l.Thorough {
-		brief = l.sight.Recognised.Brief()
+		brief = l.sight.Recognised.NeedsOnlyStdin()
 	}
 	l.machine.Examine(ctx, l.sight.Snapshot, pids, brief)
 }
@@ -195,7 +195,7 @@ func (l *looker) findServices(ctx context.Context, pids []int) {
 
 func (l *looker) unheld() []int {
 	if l.Thorough {
-		return l.sight.Recognised.Look()
+		return l.sight.Recognised.NeedsExamination()
 	}
 	return l.undecided().Holders
 }
@@ -206,7 +206,7 @@ func (l *looker) findHolders(ctx context.Context, pids []int) {
 
 func (l *looker) unmeasured() []int {
 	if l.PSS {
-		return l.sight.Recognised.Look()
+		return l.sight.Recognised.NeedsExamination()
 	}
 	return l.PSSOf
 }

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// Conventions: how MCP servers are called when nobody has listed them. Only the program is looked
-// at, never the rest of the line, since folders called x-mcp hold compilers and test runners too.
+// Conventions are the names that MCP servers have. Only the program counts, never the rest of the line: folders called
+// x-mcp hold compilers and test runners too.
 
-// convention tells how sure a command is a server by its name, "" when it is not one.
+// convention returns how sure it is that a command is a server by its name; "" when its name is not that of one.
 func convention(c *command.Command) Confidence {
 	switch {
+	case c.Kind == command.KindImage && imageName(c.Program):
+		return Likely
 	case c.Kind == command.KindImage:
-		return likelyIf(imageName(c.Program))
+		return ""
 	case job(c):
-		return "" // ended halfway it may do real damage
+		return "" // terminating it halfway may do real damage
 	case c.Runtime == "java" && modding(c.Program):
 		return "" // "MCP" was Minecraft's Coder Pack first
 	case c.Kind == command.KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
@@ -45,8 +47,8 @@ func convention(c *command.Command) Confidence {
 	return subCommand(c)
 }
 
-// job tells that a program named like a server does one thing and ends, as its name says
-// (mcp-server-migrate) or its first argument (x-mcp import dump.sql).
+// job reports whether a program named like a server does one thing and exits, by its name (mcp-server-migrate) or its
+// first argument (x-mcp import dump.sql).
 func job(c *command.Command) bool {
 	if len(c.Args) > 0 && jobCommands[c.Args[0]] {
 		return true
@@ -64,22 +66,15 @@ var jobWords = catalog.Words("migrate migration migrations import backup restore
 var jobCommands = catalog.Words("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
 	"update upgrade test bench help version --help -h --version -V --up")
 
-func likelyIf(yes bool) Confidence {
-	if yes {
-		return Likely
-	}
-	return ""
-}
-
-// serverName tells that a package, module, binary or script is named like a server: x-mcp,
-// x_mcp_server, mcp-server-x, @scope/mcp, x-mcp-stdio.
+// serverName reports whether a package, module, binary or script is named like a server: x-mcp, x_mcp_server,
+// mcp-server-x, @scope/mcp, x-mcp-stdio.
 func serverName(name string) bool {
 	scoped := strings.HasPrefix(name, "@")
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	if !strings.Contains(name, "mcp") {
 		return false
 	}
-	var words [12]string // names are short; a longer one is none of ours
+	var words [12]string // more words are not the name of a server
 	n := 0
 	for w := range strings.FieldsFuncSeq(name, command.Separator) {
 		if n == len(words) {
@@ -125,7 +120,7 @@ func leading(name string) string {
 // about are last words of names that are made around a server: mcp-server-tests.
 var about = catalog.Words("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
 
-// imageName tells that a container image is named like a server: mcp/time, x/y-mcp-server.
+// imageName reports whether a container image is named like a server: mcp/time, x/y-mcp-server.
 func imageName(image string) bool {
 	segments := strings.Split(image, "/")
 	last := segments[len(segments)-1]
@@ -135,7 +130,7 @@ func imageName(image string) bool {
 	return serverName(last)
 }
 
-// modding tells that a Java program is named like one for Minecraft.
+// modding reports whether a Java program is named like one for Minecraft.
 func modding(name string) bool {
 	for w := range strings.FieldsFuncSeq(name, command.Separator) {
 		switch w {
@@ -146,8 +141,8 @@ func modding(name string) bool {
 	return false
 }
 
-// camelName tells that a program is named like a server in the manner of C# and Java: UnityMcpServer.
-// A lone MCP at the end is not enough, since vendors of hardware have tools of such names.
+// camelName reports whether a program is named like a server in the style of C# and Java: UnityMcpServer. MCP alone at the
+// end is not enough, since vendors of hardware have tools of such names.
 func camelName(name string) bool {
 	name = strings.TrimSuffix(name, command.Extension(name))
 	if command.HasSuffixFold(name, ".exe") {
@@ -156,13 +151,12 @@ func camelName(name string) bool {
 	return strings.HasSuffix(name, "McpServer") || strings.HasSuffix(name, "MCPServer")
 }
 
-// extensionFolder tells that a script lies where Claude Desktop keeps its extensions, all of which
-// are servers.
+// extensionFolder reports whether a script lies where Claude Desktop keeps its extensions, all of which are servers.
 func extensionFolder(c *command.Command) bool {
 	return c.Kind == command.KindScript && strings.Contains(c.Path, "Claude Extensions")
 }
 
-// inMCPFolder tells that a script called x-server lies in a folder called mcp.
+// inMCPFolder reports whether a script called x-server lies in a folder called mcp.
 func inMCPFolder(c *command.Command) bool {
 	name := command.Stem(c.Path)
 	if !strings.HasSuffix(name, "-server") && !strings.HasSuffix(name, "_server") {
@@ -172,8 +166,8 @@ func inMCPFolder(c *command.Command) bool {
 	return len(dirs) > 0 && dirs[0] == "mcp"
 }
 
-// scriptName tells that a script or module is called mcp-x, and not for a thing that is done to
-// servers. Programs of that name are too often tools; they are in the catalog one by one.
+// scriptName reports whether a script or module is called mcp-x, where x is not something that is done to servers. Binaries
+// of that name are too often tools; the catalog lists the servers among them.
 func scriptName(c *command.Command) bool {
 	switch c.Runtime {
 	case "node", "bun", "deno", "python":
@@ -202,8 +196,8 @@ var around = catalog.Words("adapter agent agents analyzer app audit backup chat 
 	"registry report reporter router run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator " +
 	"watchdog watcher worker wrapper")
 
-// subCommand tells that a program is in its server mode: x mcp serve, x start-mcp-server, x --mcp.
-// A lone "mcp" may be anything's argument, so that it counts only for scripts and packages.
+// subCommand returns how sure it is that a program runs as a server: x mcp serve, x start-mcp-server, x --mcp. Any binary
+// may have an argument "mcp", so that it counts only for scripts and packages.
 func subCommand(c *command.Command) Confidence {
 	if len(c.Args) == 0 || c.Kind == command.KindImage {
 		return ""
@@ -231,9 +225,6 @@ func subCommand(c *command.Command) Confidence {
 	}
 	return ""
 }
-
-// searched is how many arguments are looked at.
-const searched = 24
 
 // serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
 var serving = catalog.Words("serve server start run stdio gateway")

@@ -7,34 +7,36 @@ import (
 	"mcpdoctor/scan"
 )
 
-// none is the node number of nobody.
+// None is the node of a process that is not in the table.
 const None = -1
 
-// lineage says what became of the parent that a process names.
+// ParentState is what is known about the parent that a process names.
 type ParentState uint8
 
+// The states of a parent.
 const (
-	ParentNone    ParentState = iota // no parent is named (PID 0), or the kernel's
+	ParentNone    ParentState = iota // no parent is named (PID 0), or it is the kernel
 	ParentAlive                      // the parent is in the table
 	ParentMissing                    // the named PID is not in the table
-	ParentReused                     // the named PID is younger than its child: it was given to another process
+	ParentReused                     // the named PID is younger than its child: it belongs to another process now
 	ParentUnknown                    // the source does not name parents
 	ParentCyclic                     // the named parents form a circle, which was cut here
 )
 
-// forest is the process table as trees. Nodes are numbered in PID order, so that whatever order
-// the table came in, all that is derived from it is the same.
-type forest struct {
+// Forest is the process table as trees. Nodes are numbered by PID, so that the order of the table changes nothing
+// that is derived from it.
+type Forest struct {
 	Processes    []*scan.Process
-	Parent       []int32 // the node above, or none
+	Parent       []int32 // the node above, or None
 	ParentStates []ParentState
-	Children     [][]int32 // ascending; shares one array
+	Children     [][]int32 // ascending
 	byPID        map[int]int32
 }
 
-func NewForest(s *scan.Snapshot) *forest {
+// NewForest builds the forest of a snapshot.
+func NewForest(s *scan.Snapshot) *Forest {
 	n := len(s.Processes)
-	f := &forest{
+	f := &Forest{
 		Processes:    make([]*scan.Process, n),
 		Parent:       make([]int32, n),
 		ParentStates: make([]ParentState, n),
@@ -45,120 +47,88 @@ func NewForest(s *scan.Snapshot) *forest {
 		f.Processes[i] = &s.Processes[i]
 	}
 	slices.SortStableFunc(f.Processes, func(a, b *scan.Process) int {
-		if a.PID != b.PID {
-			return a.PID - b.PID
-		}
-		return cmp.Compare(a.Start, b.Start)
+		return cmp.Or(cmp.Compare(a.PID, b.PID), cmp.Compare(a.Start, b.Start))
 	})
 	for i, p := range f.Processes {
-		f.byPID[p.PID] = int32(i) // of two rows with one PID the later started is the living one
+		f.byPID[p.PID] = int32(i) // of two rows with one PID, the process that started later is running
 	}
 	for i, p := range f.Processes {
 		f.Parent[i], f.ParentStates[i] = f.findParent(int32(i), p)
 	}
 	f.cutCircles()
-	f.linkChildren()
+	for i, up := range f.Parent {
+		if up != None {
+			f.Children[up] = append(f.Children[up], int32(i))
+		}
+	}
 	return f
 }
 
-// findParent resolves the PID that p names as its parent. A process cannot be younger than its
-// child, so a younger one only has the number of the dead parent (common on Windows, where the
-// number stays for ever; proc_pid_stat(5) gives 1 or a subreaper instead).
-func (f *forest) findParent(i int32, p *scan.Process) (int32, ParentState) {
+// findParent resolves the PID that p names as its parent. No process is younger than its child, so a younger one has
+// been given the PID of the dead parent. This is common on Windows, where that number never changes; on Linux an
+// orphan's is that of its adopter (proc_pid_stat(5)).
+func (f *Forest) findParent(node int32, p *scan.Process) (int32, ParentState) {
 	switch {
 	case p.PPID < 0:
 		return None, ParentUnknown
 	case p.PPID == 0 || p.PID == 0:
 		return None, ParentNone
 	}
-	at, ok := f.byPID[p.PPID]
-	if !ok {
+	up, ok := f.byPID[p.PPID]
+	switch {
+	case !ok:
 		return None, ParentMissing
-	}
-	if at == i {
+	case up == node:
 		return None, ParentCyclic
-	}
-	if parent := f.Processes[at]; parent.Start > 0 && p.Start > 0 && parent.Start > p.Start {
+	case f.Processes[up].Start > 0 && p.Start > 0 && f.Processes[up].Start > p.Start:
 		return None, ParentReused
 	}
-	return at, ParentAlive
+	return up, ParentAlive
 }
 
-// cutCircles makes a tree of whatever the table says. Circles cannot exist in one moment's truth,
-// but a table is read over several milliseconds, and text may hold anything.
-func (f *forest) cutCircles() {
-	const (
-		unseen = iota
-		open
-		done
-	)
-	mark := make([]uint8, len(f.Processes))
-	var path []int32
+// cutCircles cuts circles of parents above their lowest PID. A table is read over several milliseconds, so PIDs may be
+// reused meanwhile, and pasted text may contain anything.
+func (f *Forest) cutCircles() {
+	walk := make([]int32, len(f.Processes)) // the first walk that came to a node, counted from 1
 	for i := range f.Processes {
-		path = path[:0]
-		at := int32(i)
-		for at != None && mark[at] == unseen {
-			mark[at] = open
-			path = append(path, at)
-			at = f.Parent[at]
+		node := int32(i)
+		for node != None && walk[node] == 0 {
+			walk[node] = int32(i) + 1
+			node = f.Parent[node]
 		}
-		if at != None && mark[at] == open { // came back to this very path: cut above its lowest PID
-			lowest := at
-			for up := f.Parent[at]; up != at; up = f.Parent[up] {
-				lowest = min(lowest, up)
-			}
-			f.Parent[lowest], f.ParentStates[lowest] = None, ParentCyclic
+		if node == None || walk[node] != int32(i)+1 {
+			continue
 		}
-		for _, p := range path {
-			mark[p] = done
+		lowest := node
+		for up := f.Parent[node]; up != node; up = f.Parent[up] {
+			lowest = min(lowest, up)
 		}
+		f.Parent[lowest], f.ParentStates[lowest] = None, ParentCyclic
 	}
 }
 
-func (f *forest) linkChildren() {
-	count := make([]int32, len(f.Processes))
-	total := 0
-	for _, p := range f.Parent {
-		if p != None {
-			count[p]++
-			total++
-		}
-	}
-	room := make([]int32, total)
-	for i, c := range count {
-		f.Children[i] = room[:0:c]
-		room = room[c:]
-	}
-	for i, p := range f.Parent {
-		if p != None {
-			f.Children[p] = append(f.Children[p], int32(i))
-		}
-	}
-}
-
-// at returns the node of a PID, or none.
-func (f *forest) Node(pid int) int32 {
+// Node returns the node of a PID, or None.
+func (f *Forest) Node(pid int) int32 {
 	if i, ok := f.byPID[pid]; ok {
 		return i
 	}
 	return None
 }
 
-// walk calls visit for every process, parents before children.
-func (f *forest) Walk(visit func(node int32)) {
+// Walk calls visit for every process, parents before children.
+func (f *Forest) Walk(visit func(node int32)) {
 	var stack []int32
-	for i := range f.Processes {
-		if f.Parent[i] != None {
+	for i, up := range f.Parent {
+		if up != None {
 			continue
 		}
-		stack = append(stack[:0], int32(i))
+		stack = append(stack, int32(i))
 		for len(stack) > 0 {
-			at := stack[len(stack)-1]
+			node := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			visit(at)
-			below := f.Children[at]
-			for k := len(below) - 1; k >= 0; k-- {
-				stack = append(stack, below[k])
+			visit(node)
+			for _, child := range slices.Backward(f.Children[node]) {
+				stack = append(stack, child)
 			}
 		}
 	}

@@ -1,33 +1,33 @@
 package process
 
 import (
-	"mcpdoctor/rules/command"
+	"slices"
 	"strings"
+
+	"mcpdoctor/rules/command"
 )
 
-// Helpers that no name tells, since their programs are everybody's: browsers under automation and
-// language servers.
+// Helpers whose programs do not only belong to servers: browsers under automation and language servers.
 
-// helper names what a server's helper is, and how surely it is one.
+// searched is how many arguments are looked at.
+const searched = 24
+
+// helper returns what sort of helper a command is, and how sure that is; "" for none.
 func helper(c *command.Command, words []string) (name string, sure Confidence) {
-	program := command.FoldName(words[0])
-	if browsers[program] {
+	if browsers[command.FoldName(words[0])] {
 		return "browser", automated(words)
 	}
-	if ofSerena(words[0]) || ofSerena(c.Path) {
-		return "serena language server", Certain
+	paths := []string{words[0], c.Path}
+	if c.Runtime == "java" && len(c.Launchers) == 0 {
+		paths = append(paths, words[:min(len(words), searched)]...) // one is the class path
 	}
-	if c.Runtime == "java" && len(c.Launchers) == 0 { // a class path
-		for _, w := range words[:min(len(words), searched)] {
-			if ofSerena(w) {
-				return "serena language server", Certain
-			}
-		}
+	if slices.ContainsFunc(paths, ofSerena) {
+		return "serena language server", Certain
 	}
 	return "", ""
 }
 
-// ofSerena tells that a path lies where serena keeps its language servers.
+// ofSerena reports whether a path lies where serena keeps its language servers.
 func ofSerena(path string) bool {
 	return strings.Contains(path, ".serena/language_servers/") || strings.Contains(path, `.serena\language_servers\`)
 }
@@ -39,14 +39,16 @@ var browsers = map[string]bool{
 	"headless_shell": true, "microsoft edge": true, "microsoft-edge": true, "minibrowser": true, "msedge": true, "pw_run": true,
 }
 
-// Marks of the profiles and of the switches with which servers start browsers.
+// Marks of the profiles with which servers, and other programs that automate, start browsers.
 var (
-	serverProfiles     = []string{"ms-playwright-mcp", "ms-playwright/mcp-", `ms-playwright\mcp-`, ".cache/chrome-devtools-mcp/", "chrome-devtools-mcp-"}
-	automationProfiles = []string{"playwright_chromiumdev_profile-", "playwright_firefoxdev_profile-", "playwright_webkitdev_profile-", "puppeteer_dev_chrome_profile-", "puppeteer_dev_firefox_profile-"}
+	serverProfiles = []string{"ms-playwright-mcp", "ms-playwright/mcp-", `ms-playwright\mcp-`, ".cache/chrome-devtools-mcp/", "chrome-devtools-mcp-"}
+
+	automationProfiles = []string{"playwright_chromiumdev_profile-", "playwright_firefoxdev_profile-", "playwright_webkitdev_profile-",
+		"puppeteer_dev_chrome_profile-", "puppeteer_dev_firefox_profile-"}
 )
 
-// automated tells how surely a browser is under automation. A person's own browser may listen for a
-// debugger too, so that this alone says nothing.
+// automated returns how sure it is that a browser is under automation; "" when it is not. A person's own browser may
+// listen for a debugger too, so that this alone proves nothing.
 func automated(words []string) Confidence {
 	debugged, automation := false, false
 	for i, w := range words {
@@ -69,13 +71,5 @@ func automated(words []string) Confidence {
 }
 
 func containsAny(s string, marks []string) bool {
-	if len(s) < 16 {
-		return false
-	}
-	for _, m := range marks {
-		if strings.Contains(s, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(s, m) })
 }

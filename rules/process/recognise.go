@@ -1,6 +1,6 @@
-// Package process turns a snapshot into a [Table]: the forest of parents and children, what each process
-// is to MCP and how that is known, the instances (a server with its launchers and helpers), who owns
-// each, and the state of its stdin. It decides nothing about leaks: that is package rules.
+// Package process turns a snapshot into a [Table]: the forest of parents and children, what each process is to MCP and
+// how that is known, the instances (a server with its launchers and helpers), their owners, and the state of their stdin.
+// It decides nothing about leaks: that is package rules.
 package process
 
 import (
@@ -12,23 +12,23 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Recognised is a process table in which it is known who is a client, a gateway, a launcher, a
-// server or a helper. [Recognise] makes it and [rules.Judge] judges it; between the two the
-// processes named by [Recognised.Look] may be examined more closely.
+// Recognised is a process table in which the clients, gateways, launchers, servers and helpers are known. [Recognise]
+// makes it from command lines and relations alone. A closer look and the clients' configuration files may then add to
+// it, before [NewTable] groups its processes into instances.
 type Recognised struct {
 	Snapshot     *scan.Snapshot
-	Forest       *forest
-	Recognitions []*Recognition // by node; nil for a process that is nobody to us
+	Forest       *Forest
+	Recognitions []*Recognition // by node; nil for a process that has nothing to do with MCP
 }
 
-// Ways in which a process was recognised, besides those of a command line alone.
+// How a process was recognised if not by its command line alone.
 const (
-	ByRelation = "relation" // it is the child of a gateway or launcher that was told to start it
-	byDescent  = "descent"  // it was born under a client next to servers that were recognised
+	ByRelation = "relation" // it is the child of a gateway or launcher that was started to run it
+	byDescent  = "descent"  // a client started it together with recognised servers
 )
 
-// bornTogether is how close the starts of servers lie that a client started at one moment. Direct
-// children of one client start within 0.1 s of each other; a slow machine is allowed some more.
+// bornTogether is how close the starts of servers lie that a client started at one moment. They start within 0.1 s of
+// each other; a slow machine gets some more.
 const bornTogether = 2 * time.Second
 
 // Recognise finds the processes that have to do with MCP.
@@ -36,40 +36,56 @@ func Recognise(s *scan.Snapshot) *Recognised {
 	r := &Recognised{Snapshot: s, Forest: NewForest(s)}
 	r.Recognitions = make([]*Recognition, len(r.Forest.Processes))
 	r.Forest.Walk(func(node int32) { r.Recognitions[node] = r.recognise(node) })
-	r.PromoteOwners()
-	r.FollowDescent()
+	r.FollowRelations()
 	return r
 }
 
-// Look returns the PIDs that deserve a closer look, ascending: who has to do with MCP, what servers
-// have started themselves (a worker may be the one that listens), and who started one of these and
-// may be the job of a service manager itself (a script around a server).
-func (r *Recognised) Look() []int {
-	wanted := make([]bool, len(r.Recognitions))
+// FollowRelations recognises clients by the servers that they started, and servers by their siblings.
+func (r *Recognised) FollowRelations() {
+	r.promoteOwners()
+	r.followDescent()
+}
+
+// Process returns the process of a node.
+func (r *Recognised) Process(node int32) *scan.Process { return r.Forest.Processes[node] }
+
+// Role returns the role of a node's process; empty for one that has nothing to do with MCP, and for [None].
+func (r *Recognised) Role(node int32) Role {
+	if node == None {
+		return ""
+	}
+	return r.Recognitions[node].RoleOrNone()
+}
+
+// NeedsExamination returns the PIDs that deserve a closer look, ascending: every process that has to do with MCP, the
+// descendants of servers (a worker may be the one that listens), and the parents of recognised processes that may be
+// jobs of a service manager (a script around a server).
+func (r *Recognised) NeedsExamination() []int {
+	needed := make([]bool, len(r.Recognitions))
 	r.Forest.Walk(func(node int32) {
 		up := r.Forest.Parent[node]
-		switch rec := r.Recognitions[node]; {
-		case r.Forest.Processes[node].State == "Z":
-		case rec != nil:
-			wanted[node] = true
-		case up != None && wanted[up] && r.Recognitions[up].RoleOrNone() != RoleClient && r.Recognitions[up].RoleOrNone() != RoleGateway:
-			wanted[node] = r.Recognitions[up] != nil || !r.mayBeJob(up)
+		switch {
+		case r.Process(node).State == "Z":
+		case r.Recognitions[node] != nil:
+			needed[node] = true
+		case up != None && needed[up] && r.Role(up) != RoleClient && r.Role(up) != RoleGateway:
+			needed[node] = r.Recognitions[up] != nil || !r.mayBeJob(up)
 		default:
-			wanted[node] = r.mayBeJob(node)
+			needed[node] = r.mayBeJob(node)
 		}
 	})
 	var pids []int
-	for i, w := range wanted {
-		if w {
-			pids = append(pids, r.Forest.Processes[i].PID)
+	for i, p := range r.Forest.Processes {
+		if needed[i] {
+			pids = append(pids, p.PID)
 		}
 	}
 	return pids
 }
 
-// Brief returns those of [Recognised.Look] about which an open stdin tells all: clients that were not
-// adopted, and what lies below them, but for gateways and who serves over HTTP.
-func (r *Recognised) Brief() []int {
+// NeedsOnlyStdin returns those of [Recognised.NeedsExamination] whose open stdin answers every question: clients that
+// were not adopted, and the servers below clients that do not serve over HTTP.
+func (r *Recognised) NeedsOnlyStdin() []int {
 	below := make([]bool, len(r.Recognitions))
 	var pids []int
 	r.Forest.Walk(func(node int32) {
@@ -77,35 +93,27 @@ func (r *Recognised) Brief() []int {
 		if up == None {
 			return
 		}
-		below[node] = below[up] || r.Recognitions[up].RoleOrNone() == RoleClient
-		if rec.RoleOrNone() == RoleClient && !r.IsAdopter(up) {
-			pids = append(pids, r.Forest.Processes[node].PID)
-		}
-		if below[node] && rec != nil && (rec.Role == RoleServer || rec.Role == RoleLauncher && rec.Target != RoleGateway) && !SpeaksHTTP(rec.Command) {
-			pids = append(pids, r.Forest.Processes[node].PID)
+		below[node] = below[up] || r.Role(up) == RoleClient
+		client := r.Role(node) == RoleClient && !r.IsAdopter(up)
+		server := below[node] && rec != nil && (rec.Role == RoleServer || rec.Role == RoleLauncher && rec.Target != RoleGateway)
+		if client || server && !SpeaksHTTP(rec.Command) {
+			pids = append(pids, r.Process(node).PID)
 		}
 	})
 	slices.Sort(pids)
 	return pids
 }
 
-// mayBeJob tells that a process of which nothing is known lies between an init and a server.
+// mayBeJob reports whether an unrecognised process lies between an adopter and a recognised one.
 func (r *Recognised) mayBeJob(node int32) bool {
 	up := r.Forest.Parent[node]
-	if up == None || !r.IsAdopter(up) || r.IsAdopter(node) {
-		return false
-	}
-	for _, child := range r.Forest.Children[node] {
-		if r.Recognitions[child] != nil {
-			return true
-		}
-	}
-	return false
+	return up != None && r.IsAdopter(up) && !r.IsAdopter(node) &&
+		slices.ContainsFunc(r.Forest.Children[node], func(child int32) bool { return r.Recognitions[child] != nil })
 }
 
-// recognise decides on one process whose parent has been decided on already.
+// recognise decides about one process; its parent has been decided about.
 func (r *Recognised) recognise(node int32) *Recognition {
-	p := r.Forest.Processes[node]
+	p := r.Process(node)
 	if p.State == "Z" {
 		return nil
 	}
@@ -114,119 +122,99 @@ func (r *Recognised) recognise(node int32) *Recognition {
 		return &rec
 	}
 	up := r.Forest.Parent[node]
-	if up == None || r.Recognitions[up] == nil || rec.Command.Program == "" {
+	if rec.Command.Program == "" {
 		return nil
 	}
-	switch parent := r.Recognitions[up]; {
-	case parent.Role == RoleGateway:
-		// A gateway starts nothing but servers. Whether it was told to start this one only
-		// makes it surer: pm2 cuts a gateway's command line down to its script.
-		targets := parent.Targets(r.Snapshot.Host.OS)
+	switch r.Role(up) {
+	case RoleGateway:
+		// A gateway starts nothing but servers, so that its command line, which pm2 cuts down to the script, only makes
+		// this more certain.
+		targets := r.Recognitions[up].Targets(r.Snapshot.Host.OS)
 		rec.Confidence = Possible
 		if slices.ContainsFunc(targets, func(t command.Command) bool { return command.SameProgram(t, rec.Command) }) {
 			rec.Confidence = Certain
-		}
-		if len(targets) > 0 && rec.Confidence == Possible && r.Forest.Processes[up].PID == 1 {
-			// The first process of a container has children that it did not start: what was left
-			// behind, and what the script started that became the gateway (exec).
+		} else if len(targets) > 0 && r.Process(up).PID == 1 {
+			// The first process of a container has children that it did not start: orphans, and what the script started
+			// that became the gateway (exec).
 			return nil
 		}
-	case parent.Role == RoleLauncher && r.Recognitions[up].Command.Program != "":
-		if !command.SameProgram(parent.Command, rec.Command) && parent.By != ByRelation {
+	case RoleLauncher:
+		launcher := r.Recognitions[up]
+		if launcher.Command.Program == "" || launcher.By != ByRelation && !command.SameProgram(launcher.Command, rec.Command) {
 			return nil
 		}
-		rec.Confidence = parent.Confidence
+		rec.Confidence = launcher.Confidence
 	default:
 		return nil
 	}
-	rec.By = ByRelation
-	rec.Role = RoleServer
+	rec.Role, rec.By, rec.Name = RoleServer, ByRelation, rec.Command.Program
 	if len(rec.Command.Launchers) > 0 {
 		rec.Role = RoleLauncher
 	}
-	rec.Name = rec.Command.Program
 	return &rec
 }
 
-// promoteOwners makes a client of a program that nobody knows but that started recognised servers
-// and is nothing else: "any program on an MCP SDK" is a client.
-func (r *Recognised) PromoteOwners() {
-	for i := range r.Forest.Processes {
-		if r.Recognitions[i] != nil || len(r.Forest.Children[i]) == 0 {
+// promoteOwners makes a client of an unknown program that started recognised servers: any program built on an MCP SDK
+// is one.
+func (r *Recognised) promoteOwners() {
+	for i, children := range r.Forest.Children {
+		started := func(child int32) bool { return r.Recognitions[child].Serves() }
+		if r.Recognitions[i] != nil || !slices.ContainsFunc(children, started) || r.isBystander(int32(i)) {
 			continue
 		}
-		p := r.Forest.Processes[i]
-		servers := 0
-		for _, child := range r.Forest.Children[i] {
-			if r.Recognitions[child].Serves() {
-				servers++
-			}
+		rec := Classify(r.Forest.Processes[i], r.Snapshot.Host.OS)
+		if rec.Command.Program != "" {
+			rec.Role, rec.By, rec.Confidence, rec.Name = RoleClient, ByRelation, Possible, rec.Command.Program
+			r.Recognitions[i] = &rec
 		}
-		if servers == 0 || r.bystander(int32(i)) {
-			continue
-		}
-		rec := Classify(p, r.Snapshot.Host.OS)
-		if rec.Command.Program == "" {
-			continue
-		}
-		rec.Role, rec.By, rec.Confidence, rec.Name = RoleClient, ByRelation, Possible, rec.Command.Program
-		r.Recognitions[i] = &rec
 	}
 }
 
-// serves tells that a process is a server, or launches one.
-func (rec *Recognition) Serves() bool {
-	return rec != nil && (rec.Role == RoleServer || rec.Role == RoleLauncher && (rec.Target == RoleServer || rec.Target == ""))
+// isBystander reports whether a process is the parent of servers without using them: it adopted them, it supervises
+// them, or a person typed the command.
+func (r *Recognised) isBystander(node int32) bool {
+	p := r.Process(node)
+	return r.IsAdopter(node) || supervisor(p) != "" || TerminalOrShell(p) || OtherStarter(p)
 }
 
-// bystander tells that a process is the parent of servers for another reason than using them: it
-// adopted them, keeps them as a supervisor, or a person typed the command.
-func (r *Recognised) bystander(node int32) bool {
-	return r.IsAdopter(node) || supervisor(r.Forest.Processes[node]) != "" || TerminalOrShell(r.Forest.Processes[node]) ||
-		OtherStarter(r.Forest.Processes[node])
-}
-
-// followDescent finds servers that no name tells: children of an agent, started by an interpreter,
-// born next to recognised servers; then their copies. Editors are left out, since they start
-// language servers at the same moments and in the same way, and so are programs that are only taken
-// for clients.
-func (r *Recognised) FollowDescent() {
+// followDescent finds the servers of agents that no name gives away. Editors are left out, since they start language
+// servers at the same moments and in the same way, and so are programs that are clients by relation only.
+func (r *Recognised) followDescent() {
 	for i, rec := range r.Recognitions {
-		if rec == nil || rec.Role != RoleClient || rec.By == ByRelation || rec.Client.IsEditor() {
-			continue
+		if rec.RoleOrNone() == RoleClient && rec.By != ByRelation && !rec.Client.IsEditor() {
+			r.descend(r.Forest.Children[i])
 		}
-		r.descend(r.Forest.Children[i])
 	}
 }
 
+// descend recognises children of one client that an interpreter runs and that were born together with a recognised
+// server, and the copies of these.
 func (r *Recognised) descend(siblings []int32) {
 	var births []time.Time
 	for _, s := range siblings {
 		if r.Recognitions[s].Serves() {
-			births = append(births, r.Forest.Processes[s].Started)
+			births = append(births, r.Process(s).Started)
 		}
 	}
 	if len(births) == 0 {
 		return
 	}
-	found := map[string]bool{}
+	found := map[string]bool{} // by identity
 	unnamed := map[int32]*Recognition{}
 	for _, s := range siblings {
-		p := r.Forest.Processes[s]
-		if r.Recognitions[s] != nil || p.State == "Z" {
+		p := r.Process(s)
+		if r.Recognitions[s] != nil || p.State == "Z" || !OnPipe(p) {
 			continue
 		}
 		rec := Classify(p, r.Snapshot.Host.OS)
-		if rec.Command.Runtime == "" || rec.Command.Program == "" || len(rec.Command.Launchers) > 0 || !OnPipe(p) || catalog.Load().Lookalikes[rec.Command.Program] {
+		c := &rec.Command
+		if c.Runtime == "" || c.Program == "" || len(c.Launchers) > 0 || catalog.Load().Lookalikes[c.Program] {
 			continue
 		}
-		rec.Role, rec.By, rec.Confidence, rec.Name = RoleServer, byDescent, Possible, rec.Command.Program
+		rec.Role, rec.By, rec.Confidence, rec.Name = RoleServer, byDescent, Possible, c.Program
 		unnamed[s] = &rec
-		for _, b := range births {
-			if d := p.Started.Sub(b); !p.Started.IsZero() && d.Abs() <= bornTogether {
-				found[rec.Command.Identity()] = true
-				break
-			}
+		if !p.Started.IsZero() && slices.ContainsFunc(births, func(b time.Time) bool { return p.Started.Sub(b).Abs() <= bornTogether }) {
+			found[c.Identity()] = true
 		}
 	}
 	for s, rec := range unnamed {
@@ -236,13 +224,8 @@ func (r *Recognised) descend(siblings []int32) {
 	}
 }
 
-// onWire tells that a process's stdin can carry MCP, as far as anybody looked.
-func OnPipe(p *scan.Process) bool {
-	return p.Stdin == nil || p.Stdin.Type == scan.StdinPipe || p.Stdin.Type == scan.StdinSocket || p.Stdin.FD > 0
-}
-
-// Packages returns the gateways that are scripts of a package: PID to the path of the script, for
-// the version of the package to be looked up. What a gateway leaks depends on it.
+// Packages returns the gateways that are scripts of a package, as PIDs with the paths of the scripts. What a gateway
+// leaks depends on the version of its package.
 func (r *Recognised) Packages() map[int]string {
 	out := map[int]string{}
 	for i, rec := range r.Recognitions {
@@ -251,4 +234,10 @@ func (r *Recognised) Packages() map[int]string {
 		}
 	}
 	return out
+}
+
+// OtherUser reports whether a process belongs to another user than the one who runs mcpdoctor, who is not root.
+func (r *Recognised) OtherUser(p *scan.Process) bool {
+	me := r.Snapshot.Host.UID
+	return me != nil && *me != 0 && p.UID != nil && *p.UID != *me
 }

@@ -6,93 +6,97 @@ import (
 	"mcpdoctor/scan"
 )
 
-// wire is what is known of the other end of an instance's stdin: whether anybody can still talk
-// to the server.
+// StdinState is what is known about the other end of a stdin: whether a client can still reach the server. The states
+// from StdinOpen on are those of a pipe or socket.
 type StdinState uint8
 
+// The states of a stdin.
 const (
-	StdinUnseen      StdinState = iota // nobody looked
-	StdinUnreadable                    // somebody looked and was not let, or could not tell
-	StdinNoPipe                        // no pipe or socket at all: /dev/null, a terminal, a file
-	StdinOpen                          // somebody holds the other end
-	StdinMaybeClosed                   // dead, but on a descriptor that may be something else (see [scan.Stdin])
-	StdinUnread                        // dead, but with requests left that were not read yet
-	StdinClosed                        // nobody holds the other end
+	StdinUnseen      StdinState = iota // it was not looked at
+	StdinUnreadable                    // it was looked at, and could not be read
+	StdinNoPipe                        // /dev/null, a terminal or a file
+	StdinOpen                          // a process holds the other end
+	StdinMaybeClosed                   // closed, but on a descriptor that may be something else (see [scan.Stdin])
+	StdinUnread                        // closed, with requests left that were not read yet
+	StdinClosed                        // no process holds the other end
 )
 
-// wire returns what is known of an instance's stdin, and who holds its other end.
+// Stdin returns the state of an instance's stdin and the PIDs that hold its other end.
 //
-// Launchers and their server share one stdin, and a launcher that gives its child a pipe of its
-// own holds that pipe itself; so the outermost process that has a wire decides. Only when that one is
-// dead the others matter: two servers may lie below one launcher, each on a wire of its own.
-func (in *Instance) Stdin() (w StdinState, holders []int) {
-	w, holders = in.OuterStdin()
-	if w > StdinOpen {
+// Launchers and their server share one stdin, and a launcher that gives its child a pipe of its own holds that pipe
+// itself, so the outermost process with a pipe decides. Only when that one is closed do the others matter: two
+// servers, each with its own pipe, may lie below one launcher.
+func (in *Instance) Stdin() (state StdinState, holders []int) {
+	state, holders = in.OuterStdin()
+	if state > StdinOpen {
 		if other := in.heldBelow(); other != nil {
 			return StdinOpen, other.Holders
 		}
 	}
-	return w, holders
+	return state, holders
 }
 
-// outerWire is what is known of the stdin of the outermost process that has a wire.
-func (in *Instance) OuterStdin() (w StdinState, holders []int) {
+// OuterStdin is [Instance.Stdin] of the outermost process with a pipe alone.
+func (in *Instance) OuterStdin() (state StdinState, holders []int) {
 	for _, m := range in.Members {
-		p, rec := in.Table.Forest.Processes[m], in.Table.Recognitions[m]
-		if rec == nil || rec.Role == RoleHelper && in.Role != RoleHelper {
+		p := in.Table.Process(m)
+		if in.Table.Recognitions[m] == nil || in.isHelper(m) {
 			continue
 		}
 		seen := StdinOf(p)
-		if seen == StdinUnseen && in.Table.looked {
+		switch {
+		case seen == StdinUnseen && in.Table.examined:
 			seen = StdinUnreadable // others were looked at, and this one could not be
-		}
-		if seen == StdinUnread && in.Role == RoleGateway {
+		case seen == StdinUnread && in.Role == RoleGateway:
 			seen = StdinClosed // gateways to the network never read theirs
 		}
 		if seen >= StdinOpen {
 			return seen, p.Stdin.Holders
 		}
-		w = max(w, seen)
+		state = max(state, seen)
 	}
-	return w, nil
+	return state, nil
 }
 
-// heldBelow returns the stdin of a server in an instance that somebody outside of the instance may
-// hold; nil for none.
+// heldBelow returns the stdin of one of the instance's servers that a process outside of the instance may hold; nil for
+// none.
 func (in *Instance) heldBelow() *scan.Stdin {
+	outside := func(pid int) bool {
+		at := in.Table.Forest.Node(pid)
+		return at == None || in.Table.InstanceOf[at] != in
+	}
 	for _, m := range in.Members {
-		p := in.Table.Forest.Processes[m]
-		if in.Table.Recognitions[m].RoleOrNone() != RoleServer || StdinOf(p) != StdinOpen {
-			continue
-		}
-		if p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, func(pid int) bool {
-			at := in.Table.Forest.Node(pid)
-			return at == None || in.Table.InstanceOf[at] != in
-		}) {
+		p := in.Table.Process(m)
+		if in.Table.Role(m) == RoleServer && StdinOf(p) == StdinOpen && (p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, outside)) {
 			return p.Stdin
 		}
 	}
 	return nil
 }
 
+// StdinOf returns the state of one process's stdin.
 func StdinOf(p *scan.Process) StdinState {
-	if p.Stdin == nil {
-		if slices.Contains(p.Unreadable, "stdin") {
-			return StdinUnreadable
-		}
-		return StdinUnseen
-	}
+	in := p.Stdin
 	switch {
-	case p.Stdin.Type != scan.StdinPipe && p.Stdin.Type != scan.StdinSocket:
+	case in == nil && slices.Contains(p.Unreadable, "stdin"):
+		return StdinUnreadable
+	case in == nil:
+		return StdinUnseen
+	case in.Type != scan.StdinPipe && in.Type != scan.StdinSocket:
 		return StdinNoPipe
-	case p.Stdin.Peer == scan.PeerOpen:
+	case in.Peer == scan.PeerOpen:
 		return StdinOpen
-	case p.Stdin.Peer == scan.PeerClosed && p.Stdin.Unread:
+	case in.Peer == scan.PeerClosed && in.Unread:
 		return StdinUnread
-	case p.Stdin.Peer == scan.PeerClosed && p.Stdin.FD > 0:
+	case in.Peer == scan.PeerClosed && in.FD > 0:
 		return StdinMaybeClosed
-	case p.Stdin.Peer == scan.PeerClosed:
+	case in.Peer == scan.PeerClosed:
 		return StdinClosed
 	}
 	return StdinUnreadable
+}
+
+// OnPipe reports whether a process's stdin can carry MCP, as far as it was looked at.
+func OnPipe(p *scan.Process) bool {
+	return p.Stdin == nil || p.Stdin.Type == scan.StdinPipe || p.Stdin.Type == scan.StdinSocket || p.Stdin.FD > 0
 }
