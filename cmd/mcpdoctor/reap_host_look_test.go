@@ -13,16 +13,16 @@ import (
 )
 
 // eyes are what the user who looks can see.
-type eyes struct {
+type observer struct {
 	uid     int
-	hidden  bool // /proc is mounted with hidepid: others' processes are not there
+	hidepid  bool // /proc is mounted with hidepid: others' processes are not there
 	systemd bool // the machine's init is systemd
-	answers bool // systemd answers when it is asked
+	servicesAnswer bool // systemd answers when it is asked
 
 	// What is seen wrongly, by which a test sees that it can fail: lies changes what is told of a
 	// process, early is by how much all seem older.
-	lies  func(*scan.Process)
-	early time.Duration
+	distort  func(*scan.Process)
+	ageAdded time.Duration
 }
 
 // Take is [scan.Take]. Between the answers to a look's questions time passes, as on a real machine.
@@ -31,7 +31,7 @@ func (m *machine) Take(_ context.Context, now time.Time) (*scan.Snapshot, error)
 	defer m.mu.Unlock()
 	m.catchUp()
 	s := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Taken: now, Host: m.host}
-	uid := m.eyes.uid
+	uid := m.observer.uid
 	s.Host.UID = &uid
 	m.take(s)
 	m.looks, m.last = m.looks+1, s
@@ -83,7 +83,7 @@ func (m *machine) PSS(_ context.Context, s *scan.Snapshot, pids []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, pid := range pids {
-		if r, p := m.seen(s, pid); r != nil {
+		if r, p := m.lookup(s, pid); r != nil {
 			half := p.rss / 2
 			r.PSSBytes = &half
 		}
@@ -116,18 +116,18 @@ func (m *machine) take(s *scan.Snapshot) {
 		if i == len(all)/2 {
 			m.pause()
 		}
-		if m.tasks[p.pid] != p || m.eyes.hidden && !m.readable(p) {
+		if m.tasks[p.pid] != p || m.observer.hidepid && !m.readable(p) {
 			continue
 		}
 		uid, rss := p.uid, p.rss
 		out := scan.Process{
-			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(-m.eyes.early + time.Duration(p.ticks())*10*time.Millisecond), Name: p.kernelName(), Args: p.args,
+			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(-m.observer.ageAdded + time.Duration(p.ticks())*10*time.Millisecond), Name: p.kernelName(), Args: p.args,
 			User: "user" + strconv.Itoa(uid), UID: &uid, State: p.state, TTY: p.tty, PGID: p.pgid, SID: p.sid, RSSBytes: &rss,
 		}
 		if p.state == "Z" {
 			out.Args = nil
 		}
-		if slices.Contains(p.veiled, "start") {
+		if slices.Contains(p.unreadable, "start") {
 			out.Start, out.Started, out.Unreadable = 0, time.Time{}, []string{"start"}
 		}
 		s.Processes = append(s.Processes, out)
@@ -152,30 +152,30 @@ func row(s *scan.Snapshot, pid int) *scan.Process {
 }
 
 // seen returns a row and the process that it is of; nil when that is not there any more.
-func (m *machine) seen(s *scan.Snapshot, pid int) (*scan.Process, *task) {
+func (m *machine) lookup(s *scan.Snapshot, pid int) (*scan.Process, *task) {
 	r, p := row(s, pid), m.tasks[pid]
-	if r == nil || p == nil || r.Start == 0 || p.ticks() != r.Start || r.State == "Z" || p.ended {
+	if r == nil || p == nil || r.Start == 0 || p.ticks() != r.Start || r.State == "Z" || p.exited {
 		return nil, nil
 	}
 	return r, p
 }
 
 // readable tells that the descriptors of a process may be looked at.
-func (m *machine) readable(p *task) bool { return m.eyes.uid == 0 || m.eyes.uid == p.uid }
+func (m *machine) readable(p *task) bool { return m.observer.uid == 0 || m.observer.uid == p.uid }
 
 // examine is [scan.Examine].
 func (m *machine) examine(s *scan.Snapshot, pids, brief []int) {
 	var rows []*scan.Process
 	for _, pid := range pids {
-		r, p := m.seen(s, pid)
+		r, p := m.lookup(s, pid)
 		if r == nil {
 			continue
 		}
 		rows = append(rows, r)
 		top := !slices.Contains(pids, r.PPID) || r.PPID == 1 || m.tasks[r.PPID].kernelNamed("systemd")
 		m.inspect(r, p, top, slices.Contains(brief, pid))
-		if m.eyes.lies != nil {
-			m.eyes.lies(r)
+		if m.observer.distort != nil {
+			m.observer.distort(r)
 		}
 	}
 	m.findServices(s, rows)
@@ -195,10 +195,10 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 	if top {
 		r.Env = p.env
 	}
-	r.Unreadable = slices.Clone(p.veiled)
-	if !slices.Contains(p.veiled, "stdin") {
-		in := m.far(p.stdin)
-		if slices.Contains(p.veiled, "peer") && in.Peer != "" {
+	r.Unreadable = slices.Clone(p.unreadable)
+	if !slices.Contains(p.unreadable, "stdin") {
+		in := m.peerOf(p.stdin)
+		if slices.Contains(p.unreadable, "peer") && in.Peer != "" {
 			in.Peer = scan.PeerUnknown
 		}
 		r.Stdin = &in
@@ -206,9 +206,9 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 	if brief && r.Stdin != nil && (r.Stdin.Peer == scan.PeerOpen || r.Stdin.Peer == "" && top) {
 		return
 	}
-	if !slices.Contains(p.veiled, "stdin") {
+	if !slices.Contains(p.unreadable, "stdin") {
 		out := scan.Stdin{Type: p.stdout.kind}
-		if w := p.stdout.wire; w != nil {
+		if w := p.stdout.pipe; w != nil {
 			out.Peer = scan.PeerClosed
 			if len(w.readers) > 0 {
 				out.Peer = scan.PeerOpen
@@ -216,12 +216,12 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 		}
 		r.Stdout = &out
 	}
-	if !slices.Contains(p.veiled, "listen") && !slices.Contains(p.veiled, "stdin") {
-		n := p.inbound + len(p.asked)
-		if len(p.asked) > 0 && p.inbound == 0 {
+	if !slices.Contains(p.unreadable, "listen") && !slices.Contains(p.unreadable, "stdin") {
+		n := p.busyConnections + len(p.connections)
+		if len(p.connections) > 0 && p.busyConnections == 0 {
 			silence := int64(0)
-			for _, c := range p.asked {
-				silence = max(silence, int64((m.present-c.at)/time.Second))
+			for _, c := range p.connections {
+				silence = max(silence, int64((m.present-c.since)/time.Second))
 			}
 			r.InboundSilenceSeconds = &silence
 		}
@@ -233,15 +233,15 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 }
 
 // far tells what is at the other end of a wire.
-func (m *machine) far(in input) scan.Stdin {
-	if in.wire == nil {
+func (m *machine) peerOf(in descriptor) scan.Stdin {
+	if in.pipe == nil {
 		return scan.Stdin{Type: in.kind}
 	}
-	out := scan.Stdin{Type: in.wire.kind, Peer: scan.PeerClosed, FD: in.fd}
-	if in.wire.open() {
+	out := scan.Stdin{Type: in.pipe.kind, Peer: scan.PeerClosed, FD: in.fd}
+	if in.pipe.hasWriter() {
 		out.Peer = scan.PeerOpen
 	} else {
-		out.Unread = in.wire.left && in.wire.kind == scan.StdinPipe
+		out.Unread = in.pipe.unread && in.pipe.kind == scan.StdinPipe
 	}
 	return out
 }
@@ -258,7 +258,7 @@ func (m *machine) findServices(s *scan.Snapshot, rows []*scan.Process) {
 			services = append(services, scan.Service{Manager: "pm2", Name: "app", MainPID: r.PID})
 		case strings.HasSuffix(commandWords(up.Args), "supervisord") && r.PGID == r.PID && (r.Stdin == nil || r.Stdin.Peer != scan.PeerClosed):
 			services = append(services, scan.Service{Manager: "supervisord", Name: "app", MainPID: r.PID})
-		case m.eyes.systemd && (r.PPID == 1 || up.Name == "systemd") && strings.HasSuffix(p.cgroup, ".service"):
+		case m.observer.systemd && (r.PPID == 1 || up.Name == "systemd") && strings.HasSuffix(p.cgroup, ".service"):
 			leaf := path.Base(p.cgroup)
 			switch {
 			case strings.HasPrefix(leaf, "user@"):
@@ -277,18 +277,18 @@ func (m *machine) findServices(s *scan.Snapshot, rows []*scan.Process) {
 
 // services is [scan.Services].
 func (m *machine) services(s *scan.Snapshot, doubted []int) {
-	if !m.eyes.answers {
+	if !m.observer.servicesAnswer {
 		return
 	}
 	for _, pid := range doubted {
-		r, p := m.seen(s, pid)
+		r, p := m.lookup(s, pid)
 		if r == nil || !slices.Contains(r.Unreadable, "service") {
 			continue
 		}
 		if s.Host.Services == nil {
 			s.Host.Services = []scan.Service{}
 		}
-		if p.unit() {
+		if p.isUnitMain() {
 			s.Host.Services = append(s.Host.Services, scan.Service{Manager: "systemd", Name: path.Base(p.cgroup), MainPID: pid})
 		}
 		r.Unreadable = slices.DeleteFunc(slices.Clone(r.Unreadable), func(f string) bool { return f == "service" })
@@ -296,15 +296,15 @@ func (m *machine) services(s *scan.Snapshot, doubted []int) {
 }
 
 // unit tells that systemd watches the process as the main one of a service.
-func (p *task) unit() bool { return p.env["unit"] == strconv.Itoa(p.pid) }
+func (p *task) isUnitMain() bool { return p.env["unit"] == strconv.Itoa(p.pid) }
 
 // holders is [scan.Holders].
 func (m *machine) holders(s *scan.Snapshot, wanted []int) {
-	blind := slices.ContainsFunc(m.sorted(), func(p *task) bool { return !m.readable(p) || slices.Contains(p.veiled, "stdin") })
+	blind := slices.ContainsFunc(m.sorted(), func(p *task) bool { return !m.readable(p) || slices.Contains(p.unreadable, "stdin") })
 	who := func(tasks []*task) []int {
 		out := []int{}
 		for _, p := range tasks {
-			if m.readable(p) && !slices.Contains(p.veiled, "stdin") {
+			if m.readable(p) && !slices.Contains(p.unreadable, "stdin") {
 				out = append(out, p.pid)
 			}
 		}
@@ -312,16 +312,16 @@ func (m *machine) holders(s *scan.Snapshot, wanted []int) {
 		return slices.Compact(out)
 	}
 	for _, pid := range wanted {
-		r, p := m.seen(s, pid)
+		r, p := m.lookup(s, pid)
 		if r == nil {
 			continue
 		}
 		asked := false
-		if in := r.Stdin; in != nil && in.Peer == scan.PeerOpen && p.stdin.wire != nil {
-			in.Holders, asked = who(p.stdin.wire.writers), true
+		if in := r.Stdin; in != nil && in.Peer == scan.PeerOpen && p.stdin.pipe != nil {
+			in.Holders, asked = who(p.stdin.pipe.writers), true
 		}
-		if out := r.Stdout; out != nil && p.stdout.wire != nil && out.Peer == scan.PeerOpen {
-			out.Holders, asked = who(p.stdout.wire.readers), true
+		if out := r.Stdout; out != nil && p.stdout.pipe != nil && out.Peer == scan.PeerOpen {
+			out.Holders, asked = who(p.stdout.pipe.readers), true
 		}
 		if asked && blind {
 			r.Unreadable = append(slices.Clip(r.Unreadable), "holders")

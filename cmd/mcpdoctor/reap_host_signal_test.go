@@ -11,9 +11,9 @@ import (
 
 // grasp is a handle on a process of a [machine]. It is tied to the process, as a pidfd is, and not to
 // its number.
-type grasp struct {
+type taskHandle struct {
 	m  *machine
-	to *task
+	task *task
 }
 
 // openProcess is what the command is given for [terminate.Open].
@@ -21,31 +21,31 @@ func (m *machine) openProcess(id scan.ID) (terminate.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
-	m.holds++
-	if do := m.atHold; do != nil {
-		m.atHold = nil
+	m.opened++
+	if do := m.beforeOpen; do != nil {
+		m.beforeOpen = nil
 		do()
 	}
 	switch p := m.tasks[id.PID]; {
 	case id.Start == 0:
 		return nil, terminate.ErrNoStart
-	case p == nil, p.ended, p.ticks() != id.Start:
+	case p == nil, p.exited, p.ticks() != id.Start:
 		return nil, terminate.ErrGone
 	default:
-		return &grasp{m, p}, nil
+		return &taskHandle{m, p}, nil
 	}
 }
 
-func (g *grasp) Terminate() error { return g.m.send(g.to, "SIGTERM") }
-func (g *grasp) Continue() error  { return g.m.send(g.to, "SIGCONT") }
-func (g *grasp) Kill() error      { return g.m.send(g.to, "SIGKILL") }
-func (g *grasp) Close()           {}
+func (g *taskHandle) Terminate() error { return g.m.send(g.task, "SIGTERM") }
+func (g *taskHandle) Continue() error  { return g.m.send(g.task, "SIGCONT") }
+func (g *taskHandle) Kill() error      { return g.m.send(g.task, "SIGKILL") }
+func (g *taskHandle) Close()           {}
 
-func (g *grasp) Ended() bool {
+func (g *taskHandle) Ended() bool {
 	g.m.mu.Lock()
 	defer g.m.mu.Unlock()
 	g.m.catchUp()
-	return g.to.ended && !g.m.careless
+	return g.task.exited && !g.m.signalsByPID
 }
 
 // send is what a signal of the command does.
@@ -53,58 +53,58 @@ func (m *machine) send(p *task, signal string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.catchUp()
-	if now := m.tasks[p.pid]; m.careless && now != nil {
+	if now := m.tasks[p.pid]; m.signalsByPID && now != nil {
 		p = now
 	}
 	switch {
-	case p.ended:
+	case p.exited:
 		return terminate.ErrGone
-	case p.refuses != nil:
-		return p.refuses
+	case p.signalErr != nil:
+		return p.signalErr
 	}
-	wrong := m.forbids(p, signal)
-	m.told("%s reaches %v", signal, p)
-	m.signals = append(m.signals, sent{m.present, p, signal, wrong})
+	wrong := m.forbidden(p, signal)
+	m.logf("%s reaches %v", signal, p)
+	m.signals = append(m.signals, sentSignal{m.present, p, signal, wrong})
 	if wrong != "" {
 		m.mistakes = append(m.mistakes, fmt.Sprintf("%s was sent to %v: %s", signal, p, wrong))
 	}
-	if m.blame = reaper; p.needed() != "" {
-		m.blame = consented
+	if m.cause = bySignal; p.needed() != "" {
+		m.cause = byConsent
 	}
 	m.deliver(p, signal)
-	m.blame = nobody
+	m.cause = byItself
 	return nil
 }
 
 // deliver is what a signal does to a process, whoever sent it.
 func (m *machine) deliver(p *task, signal string) {
 	switch {
-	case p.ended:
+	case p.exited:
 	case signal == "SIGKILL":
-		if !p.stuck {
-			m.after(time.Millisecond, func() { m.end(p, "killed") })
+		if !p.unkillable {
+			m.after(time.Millisecond, func() { m.exit(p, "killed") })
 		}
 	case signal == "SIGCONT":
 		if p.state == "T" {
 			p.state = "S"
 		}
-		if p.pending {
-			p.pending = false
+		if p.termPending {
+			p.termPending = false
 			m.deliver(p, "SIGTERM")
 		}
 	case p.state == "T":
-		p.pending = true
+		p.termPending = true
 	default:
-		if p.atTerm != nil {
-			p.atTerm()
+		if p.onTerm != nil {
+			p.onTerm()
 		}
-		if p.passes {
+		if p.forwardsTerm {
 			for _, c := range p.children {
 				m.deliver(c, signal)
 			}
 		}
-		if p.term >= 0 {
-			m.after(p.term, func() { m.end(p, "terminated") })
+		if p.termDelay >= 0 {
+			m.after(p.termDelay, func() { m.exit(p, "terminated") })
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (m *machine) table() string {
 	var b strings.Builder
 	for _, p := range m.sorted() {
 		in := string(p.stdin.kind)
-		if w := p.stdin.wire; w != nil {
+		if w := p.stdin.pipe; w != nil {
 			in = fmt.Sprintf("%s held by %v", w.kind, pids(w.writers))
 		}
 		needed := p.needed()
@@ -143,7 +143,7 @@ func (m *machine) table() string {
 			needed = "NOT NEEDED"
 		}
 		fmt.Fprintf(&b, "%8d %8d %10s uid %-5d %s  %s  [stdin %s, listens %v %d, veiled %v] %s\n", p.pid, p.ppid(), (m.present - p.born).Round(time.Second), p.uid, p.state,
-			commandWords(p.args), in, p.listens, p.inbound+len(p.asked), p.veiled, needed)
+			commandWords(p.args), in, p.listens, p.busyConnections+len(p.connections), p.unreadable, needed)
 	}
 	return b.String()
 }

@@ -29,8 +29,8 @@ type bench struct {
 	cron        *task
 	client      *task
 	server      *task
-	person      bool
-	in          io.Reader
+	interactive      bool
+	stdin          io.Reader
 	locked      error
 }
 
@@ -48,19 +48,19 @@ func onBench(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 }
 
 func newBench(t testing.TB) *bench {
-	b := &bench{t: t, machine: newMachine(), in: strings.NewReader("")}
+	b := &bench{t: t, machine: newMachine(), stdin: strings.NewReader("")}
 	b.user = b.start(b.init, "/usr/lib/systemd/systemd --user")
 	b.user.uid, b.user.subreaper, b.user.name, b.user.cgroup = 1000, true, "systemd", "/user.slice/user-1000.slice/user@1000.service/init.scope"
 	b.shell = b.start(b.user, "-bash")
-	b.shell.own()
+	b.shell.setsid()
 	b.shell.tty, b.shell.cgroup = "pts/0", "/user.slice/user-1000.slice/session-3.scope"
-	b.shell.read(input{kind: scan.StdinTTY})
+	b.shell.setStdin(descriptor{kind: scan.StdinTTY})
 	b.cron = b.start(b.init, "/usr/sbin/cron -f")
 	b.client = b.start(b.shell, "claude")
 	b.client.purposes = []*purpose{{what: "a person uses it"}}
 	b.server = b.serve(b.client, everything)
 	b.lookalikes()
-	b.play(100 * time.Hour)
+	b.advance(100 * time.Hour)
 	return b
 }
 
@@ -68,41 +68,41 @@ func newBench(t testing.TB) *bench {
 func (b *bench) lookalikes() {
 	alive := func(up *task, line, what string) *task {
 		p := b.start(up, line)
-		p.own()
+		p.setsid()
 		p.uid, p.purposes = 1000, []*purpose{{what: what}}
-		p.read(input{kind: scan.StdinNull})
-		p.write(input{kind: scan.StdinFile})
+		p.setStdin(descriptor{kind: scan.StdinNull})
+		p.setStdout(descriptor{kind: scan.StdinFile})
 		return p
 	}
-	dead := func() input { return input{kind: scan.StdinPipe, wire: &wire{kind: scan.StdinPipe}} }
+	dead := func() descriptor { return descriptor{kind: scan.StdinPipe, pipe: &pipe{kind: scan.StdinPipe}} }
 	alive(b.user, "github-mcp-server http --port 8082", "a daemon").listens = []string{"tcp:127.0.0.1:8082"}
 	d := alive(b.user, everything+" streamableHttp", "a daemon whose launcher is gone")
 	d.listens = []string{"tcp:127.0.0.1:3001"}
-	d.read(dead())
-	alive(b.user, "mcp-server-fetch", "it works on an answer").read(dead())
-	alive(b.init, "node build.js", "a build").read(dead())
+	d.setStdin(dead())
+	alive(b.user, "mcp-server-fetch", "it works on an answer").setStdin(dead())
+	alive(b.init, "node build.js", "a build").setStdin(dead())
 	alive(b.init, "tail -F /var/log/mcp-server.log", "a person reads it")
 	sh := alive(b.shell, "sh -c 'printf x | mcp-server-sqlite'", "a script waits for an answer")
-	b.serve(sh, "mcp-server-sqlite").purposes[0].of = nil
+	b.serve(sh, "mcp-server-sqlite").purposes[0].neededBy = nil
 	worker := alive(b.user, "python worker.py", "a worker of a client that is gone")
-	b.serve(worker, "python3 -m mcp_server_git").purposes[0].of = worker
+	b.serve(worker, "python3 -m mcp_server_git").purposes[0].neededBy = worker
 }
 
 // serve starts a stdio server below a client, which uses it.
 func (m *machine) serve(client *task, line string) *task {
 	p := m.start(client, line)
 	m.connect(client, p, scan.StdinSocket)
-	p.purposes = []*purpose{{what: "its client uses it", of: client}}
+	p.purposes = []*purpose{{what: "its client uses it", neededBy: client}}
 	return p
 }
 
 // connect puts two wires between a client and a server.
 func (m *machine) connect(client, server *task, kind scan.StdinType) {
-	in, out := &wire{kind: kind}, &wire{kind: kind}
-	server.read(input{kind: kind, wire: in})
-	server.write(input{kind: kind, wire: out})
-	client.hold(in)
-	client.hear(out)
+	in, out := &pipe{kind: kind}, &pipe{kind: kind}
+	server.setStdin(descriptor{kind: kind, pipe: in})
+	server.setStdout(descriptor{kind: kind, pipe: out})
+	client.addWriter(in)
+	client.addReader(out)
 }
 
 // orphan makes a server with its launchers, which its client left behind so long ago.
@@ -115,10 +115,10 @@ func (b *bench) orphan(age time.Duration, lines ...string) []*task {
 	for _, line := range lines[1:] {
 		up := out[len(out)-1]
 		p := b.start(up, line)
-		p.purposes, up.follows = up.purposes, true
+		p.purposes, up.exitsWithChildren = up.purposes, true
 		out = append(out, p)
 	}
-	b.end(client, "killed")
+	b.exit(client, "killed")
 	b.present = present
 	return out
 }
@@ -127,15 +127,15 @@ func (b *bench) orphan(age time.Duration, lines ...string) []*task {
 func (b *bench) reap(ctx context.Context, args ...string) result {
 	b.t.Helper()
 	self := b.start(b.cron, "mcpdoctor "+strings.Join(args, " "))
-	self.uid = b.eyes.uid
+	self.uid = b.observer.uid
 	var out, err bytes.Buffer
 	w := &world{
-		in: b.in, out: &out, err: &err, getenv: func(string) string { return "" },
+		in: b.stdin, out: &out, err: &err, getenv: func(string) string { return "" },
 		now: b.wall, machine: b, openProcess: b.openProcess, self: self.pid,
 		lock:   func() (func(), error) { return func() {}, b.locked },
-		person: func() bool { return b.person }, root: func() bool { return b.eyes.uid == 0 },
+		person: func() bool { return b.interactive }, root: func() bool { return b.observer.uid == 0 },
 	}
-	b.machine.run()
+	b.machine.goLive()
 	code := run(ctx, append([]string{"reap"}, args...), w)
 	for _, mistake := range b.mistakes {
 		b.t.Error(mistake)
@@ -144,7 +144,7 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 }
 
 // wants checks the exit code and what was said.
-func (b *bench) wants(r result, code int, words ...string) {
+func (b *bench) expect(r result, code int, words ...string) {
 	b.t.Helper()
 	if r.code != code {
 		b.t.Errorf("exit code %d, want %d\n%s%s\n%s", r.code, code, r.out, r.err, b.table())
@@ -157,7 +157,7 @@ func (b *bench) wants(r result, code int, words ...string) {
 }
 
 // signalled checks which signals were sent, as "SIGTERM 4711".
-func (b *bench) signalled(want ...string) {
+func (b *bench) expectSignals(want ...string) {
 	b.t.Helper()
 	got := []string{}
 	for _, s := range b.signals {
@@ -170,7 +170,7 @@ func (b *bench) signalled(want ...string) {
 	}
 }
 
-func terms(tasks ...*task) []string {
+func sigterms(tasks ...*task) []string {
 	var out []string
 	for _, p := range tasks {
 		out = append(out, fmt.Sprintf("SIGTERM %d", p.pid))
@@ -183,9 +183,9 @@ func TestReapFromCron(t *testing.T) {
 		old := b.orphan(2*time.Hour, everything)[0]
 		young := b.orphan(10*time.Minute, everything)[0]
 		r := b.reap(t.Context(), "--older-than", "1h")
-		b.wants(r, 0, fmt.Sprintf("ended mcp-server-everything (pid %d)", old.pid), "1 instance ended (1 process)", "younger than 1 h")
-		b.signalled(terms(old)...)
-		if !old.ended || young.ended || b.server.ended {
+		b.expect(r, 0, fmt.Sprintf("ended mcp-server-everything (pid %d)", old.pid), "1 instance ended (1 process)", "younger than 1 h")
+		b.expectSignals(sigterms(old)...)
+		if !old.exited || young.exited || b.server.exited {
 			t.Error(b.table())
 		}
 	})
@@ -205,7 +205,7 @@ func TestReapFromCron(t *testing.T) {
 			b.orphan(2*time.Hour, obsidian)
 		}
 		r := b.reap(t.Context(), "--older-than", "1h")
-		if b.wants(r, 0, "3 instances ended"); strings.Count(r.out, "ended obsidian-mcp-server") != 3 {
+		if b.expect(r, 0, "3 instances ended"); strings.Count(r.out, "ended obsidian-mcp-server") != 3 {
 			t.Error(r.out)
 		}
 	})
@@ -216,44 +216,44 @@ func TestReapIdentity(t *testing.T) {
 	onBench(t, "the PID is given to another between look and signal", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		var heir *task
-		b.atHold = func() {
-			b.end(p, "by itself")
-			b.taken = p.pid
+		b.beforeOpen = func() {
+			b.exit(p, "by itself")
+			b.nextPID = p.pid
 			heir = b.serve(b.client, everything)
 		}
 		r := b.reap(t.Context(), "--older-than", "1h", "--json")
-		b.wants(r, 0, `"outcome": "gone"`)
-		b.signalled()
-		if heir.pid != p.pid || heir.ended {
-			t.Errorf("the heir is %v, ended %t", heir, heir.ended)
+		b.expect(r, 0, `"outcome": "gone"`)
+		b.expectSignals()
+		if heir.pid != p.pid || heir.exited {
+			t.Errorf("the heir is %v, ended %t", heir, heir.exited)
 		}
 	})
 	onBench(t, "the PID is given to another between SIGTERM and SIGKILL", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		p.term = -1
+		p.termDelay = -1
 		b.after(4*time.Second, func() {
-			b.end(p, "by itself")
-			b.taken = p.pid
+			b.exit(p, "by itself")
+			b.nextPID = p.pid
 			b.serve(b.client, everything)
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
-		b.signalled(terms(p)...)
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+		b.expectSignals(sigterms(p)...)
 	})
 	onBench(t, "it vanishes between the looks", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		b.after(time.Second, func() { b.end(p, "by itself") })
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
-		b.signalled()
+		b.after(time.Second, func() { b.exit(p, "by itself") })
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.expectSignals()
 	})
 	onBench(t, "another with its PID is there at the second look", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		b.after(time.Second, func() {
-			b.end(p, "by itself")
-			b.taken = p.pid
+			b.exit(p, "by itself")
+			b.nextPID = p.pid
 			b.orphan(90*time.Minute, everything)
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.expectSignals()
 	})
 }
 
@@ -262,46 +262,46 @@ func TestReapSpares(t *testing.T) {
 	onBench(t, "a worker holds its stdin again", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		b.after(time.Second, func() {
-			b.client.hold(p.stdin.wire)
+			b.client.addWriter(p.stdin.pipe)
 			p.purposes = []*purpose{{what: "a client holds it"}}
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared", "not leaked at the second look")
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared", "not leaked at the second look")
+		b.expectSignals()
 	})
 	onBench(t, "it listens, and a client attaches", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		b.after(time.Second, func() {
-			p.listens, p.inbound = []string{"tcp:127.0.0.1:4001"}, 1
+			p.listens, p.busyConnections = []string{"tcp:127.0.0.1:4001"}, 1
 			p.purposes = []*purpose{{what: "a client is attached"}}
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expectSignals()
 	})
 	onBench(t, "it can be looked into no longer", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		b.after(time.Second, func() {
-			p.veiled = []string{"stdin", "listen"}
+			p.unreadable = []string{"stdin", "listen"}
 			p.purposes = []*purpose{{what: "nobody knows"}}
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expectSignals()
 	})
 }
 
 // The clocks: what was too young at the first look is kept, whatever they do before the second.
 func TestReapClocks(t *testing.T) {
 	for name, change := range map[string]func(*bench){
-		"set forward by hours":  func(b *bench) { b.jumped += 5 * time.Hour },
-		"set back by hours":     func(b *bench) { b.jumped -= 5 * time.Hour },
+		"set forward by hours":  func(b *bench) { b.clockSet += 5 * time.Hour },
+		"set back by hours":     func(b *bench) { b.clockSet -= 5 * time.Hour },
 		"asleep for hours":      func(b *bench) { b.suspend(5 * time.Hour) },
-		"asleep, then set back": func(b *bench) { b.suspend(5 * time.Hour); b.jumped -= 5 * time.Hour },
+		"asleep, then set back": func(b *bench) { b.suspend(5 * time.Hour); b.clockSet -= 5 * time.Hour },
 	} {
 		onBench(t, name, func(t *testing.T, b *bench) {
 			old, young := b.orphan(2*time.Hour, everything)[0], b.orphan(50*time.Minute, obsidian)[0]
 			b.after(time.Second, func() { change(b) })
-			b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
-			b.signalled(terms(old)...)
-			if young.ended {
+			b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+			b.expectSignals(sigterms(old)...)
+			if young.exited {
 				t.Error("the young one was ended")
 			}
 		})
@@ -313,31 +313,31 @@ func TestReapBehaviours(t *testing.T) {
 	chain := []string{"=npm exec @modelcontextprotocol/server-everything", "sh -c 'mcp-server-everything'", everything}
 	onBench(t, "launchers end when their child has", func(t *testing.T, b *bench) {
 		c := b.orphan(2*time.Hour, chain...)
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
-		b.signalled(terms(c[2])...)
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.expectSignals(sigterms(c[2])...)
 	})
 	onBench(t, "launchers stay, and pass it on to nobody", func(t *testing.T, b *bench) {
 		c := b.orphan(2*time.Hour, chain...)
-		c[0].follows, c[1].follows, c[0].passes = false, false, true
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
-		b.signalled(terms(c[2], c[1], c[0])...)
+		c[0].exitsWithChildren, c[1].exitsWithChildren, c[0].forwardsTerm = false, false, true
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.expectSignals(sigterms(c[2], c[1], c[0])...)
 	})
 	onBench(t, "deaf to SIGTERM", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		p.term = -1
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "killed mcp-server-everything")
-		b.signalled(fmt.Sprintf("SIGTERM %d", p.pid), fmt.Sprintf("SIGKILL %d", p.pid))
+		p.termDelay = -1
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "killed mcp-server-everything")
+		b.expectSignals(fmt.Sprintf("SIGTERM %d", p.pid), fmt.Sprintf("SIGKILL %d", p.pid))
 	})
 	onBench(t, "it takes a while", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		p.term = 4 * time.Second
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
-		b.signalled(terms(p)...)
+		p.termDelay = 4 * time.Second
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		b.expectSignals(sigterms(p)...)
 	})
 	onBench(t, "stopped", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.state = "T"
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
 		if len(b.signals) != 2 || b.signals[1].signal != "SIGCONT" {
 			t.Errorf("signals are %v", b.signals)
 		}
@@ -345,30 +345,30 @@ func TestReapBehaviours(t *testing.T) {
 	onBench(t, "it starts another on SIGTERM", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		var left *task
-		p.atTerm = func() {
+		p.onTerm = func() {
 			left = b.start(p, everything)
 			left.purposes = p.purposes
 		}
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "too young")
-		b.signalled(terms(p)...)
-		if left == nil || left.ended || left.parent != b.user {
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "too young")
+		b.expectSignals(sigterms(p)...)
+		if left == nil || left.exited || left.parent != b.user {
 			t.Errorf("what it left is %v", left)
 		}
 	})
 	onBench(t, "it cannot be killed", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		p.term, p.stuck = -1, true
+		p.termDelay, p.unkillable = -1, true
 		ok := b.orphan(2*time.Hour, obsidian)[0]
-		if b.wants(b.reap(t.Context(), "--older-than", "1h"), 1, "still there", "1 instance ended"); !ok.ended {
+		if b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "still there", "1 instance ended"); !ok.exited {
 			t.Error("the other one was not ended")
 		}
 	})
 	onBench(t, "it may not be signalled", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
-		p.refuses = errors.New("operation not permitted")
+		p.signalErr = errors.New("operation not permitted")
 		ok := b.orphan(2*time.Hour, obsidian)[0]
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 1, "refused", "operation not permitted", "1 instance ended")
-		b.signalled(terms(ok)...)
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "refused", "operation not permitted", "1 instance ended")
+		b.expectSignals(sigterms(ok)...)
 	})
 }
 
@@ -384,10 +384,10 @@ func TestReapAsks(t *testing.T) {
 	} {
 		onBench(t, c.name, func(t *testing.T, b *bench) {
 			p := b.orphan(2*time.Hour, everything)[0]
-			b.person, b.in = true, strings.NewReader(c.in)
+			b.interactive, b.stdin = true, strings.NewReader(c.in)
 			r := b.reap(t.Context(), append([]string{"--older-than", "1h"}, c.args...)...)
-			if b.wants(r, c.code); p.ended != c.ends {
-				t.Errorf("ended is %t\n%s%s", p.ended, r.out, r.err)
+			if b.expect(r, c.code); p.exited != c.ends {
+				t.Errorf("ended is %t\n%s%s", p.exited, r.out, r.err)
 			}
 			if asked := strings.Contains(r.err, "Terminate 1 process? [y/N]"); asked == (c.args != nil) {
 				t.Errorf("asked is %t", asked)
@@ -397,31 +397,31 @@ func TestReapAsks(t *testing.T) {
 	onBench(t, "Ctrl-C", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		in, typed := io.Pipe()
-		b.person, b.in = true, in
+		b.interactive, b.stdin = true, in
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Hour, cancel)
-		b.wants(b.reap(ctx, "--older-than", "1h"), 1)
-		b.signalled()
+		b.expect(b.reap(ctx, "--older-than", "1h"), 1)
+		b.expectSignals()
 		typed.Close()
-		if p.ended {
+		if p.exited {
 			t.Error("it was ended")
 		}
 	})
 	onBench(t, "nothing to ask about", func(t *testing.T, b *bench) {
-		b.person = true
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.interactive = true
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
 	})
 	onBench(t, "what became owned while the person thought about it", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		in, typed := io.Pipe()
-		b.person, b.in = true, in
+		b.interactive, b.stdin = true, in
 		time.AfterFunc(10*time.Minute, func() { io.WriteString(typed, "y\n") })
 		b.after(5*time.Minute, func() {
-			b.client.hold(p.stdin.wire)
+			b.client.addWriter(p.stdin.pipe)
 			p.purposes = []*purpose{{what: "a client holds it"}}
 		})
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expectSignals()
 	})
 }
 
@@ -442,9 +442,9 @@ func TestReapShows(t *testing.T) {
 			if err := os.WriteFile(snapshot, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			b.wants(b.reap(t.Context(), args...), 0, "mcp-server-everything")
-			if b.holds > 0 || p.ended {
-				t.Errorf("%d processes were opened", b.holds)
+			b.expect(b.reap(t.Context(), args...), 0, "mcp-server-everything")
+			if b.opened > 0 || p.exited {
+				t.Errorf("%d processes were opened", b.opened)
 			}
 		})
 	}
@@ -473,10 +473,10 @@ func TestReapRefuses(t *testing.T) {
 			}
 			b.locked = c.locked
 			r := b.reap(t.Context(), c.args...)
-			b.wants(r, 2, c.words)
+			b.expect(r, 2, c.words)
 			checkErrorForm(t, c.name, r.err)
-			if b.holds > 0 || r.out != "" {
-				t.Errorf("%d processes were opened; %q", b.holds, r.out)
+			if b.opened > 0 || r.out != "" {
+				t.Errorf("%d processes were opened; %q", b.opened, r.out)
 			}
 		})
 	}
@@ -490,41 +490,41 @@ func TestReapConsent(t *testing.T) {
 	}
 	onBench(t, "what is on request is kept", func(t *testing.T, b *bench) {
 		listening(b)
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.expectSignals()
 	})
 	onBench(t, "its rule is named", func(t *testing.T, b *bench) {
 		p := listening(b)
 		// The look-alikes that the rule gives up on request as well are what the user has agreed to.
-		b.forbids = func(to *task, _ string) string { return "" }
-		b.wants(b.reap(t.Context(), "--older-than", "1h", "--rule", "orphan"), 0)
-		if !p.ended || b.client.ended || b.server.ended {
+		b.forbidden = func(to *task, _ string) string { return "" }
+		b.expect(b.reap(t.Context(), "--older-than", "1h", "--rule", "orphan"), 0)
+		if !p.exited || b.client.exited || b.server.exited {
 			t.Error(b.table())
 		}
 	})
 	onBench(t, "another rule is named", func(t *testing.T, b *bench) {
 		listening(b)
 		b.orphan(2*time.Hour, everything)
-		b.wants(b.reap(t.Context(), "--older-than", "1h", "--rule", "stale-generation"), 0)
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h", "--rule", "stale-generation"), 0)
+		b.expectSignals()
 	})
 	onBench(t, "another user's, as root", func(t *testing.T, b *bench) {
-		b.eyes.uid = 0
+		b.observer.uid = 0
 		b.orphan(2*time.Hour, everything)
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.expectSignals()
 	})
 	onBench(t, "all users', as root", func(t *testing.T, b *bench) {
-		b.eyes.uid = 0
+		b.observer.uid = 0
 		p := b.orphan(2*time.Hour, everything)[0]
-		b.wants(b.reap(t.Context(), "--older-than", "1h", "--all-users"), 0)
-		b.signalled(terms(p)...)
+		b.expect(b.reap(t.Context(), "--older-than", "1h", "--all-users"), 0)
+		b.expectSignals(sigterms(p)...)
 	})
 	onBench(t, "another user's", func(t *testing.T, b *bench) {
-		b.eyes.uid = 1001
+		b.observer.uid = 1001
 		b.orphan(2*time.Hour, everything)
-		b.wants(b.reap(t.Context(), "--older-than", "1h"), 0)
-		b.signalled()
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0)
+		b.expectSignals()
 	})
 }
 
@@ -538,18 +538,18 @@ func TestReapInterrupted(t *testing.T) {
 		words string
 	}{
 		{"while it waits for the second look", time.Second, 1, func([]*task) []string { return nil }, ""},
-		{"after the first signal", 3 * time.Second, 1, func(c []*task) []string { return terms(c[2]) }, "interrupted"},
-		{"after all were asked", 6 * time.Second, 1, func(c []*task) []string { return terms(c[2], c[1], c[0]) }, "interrupted"},
+		{"after the first signal", 3 * time.Second, 1, func(c []*task) []string { return sigterms(c[2]) }, "interrupted"},
+		{"after all were asked", 6 * time.Second, 1, func(c []*task) []string { return sigterms(c[2], c[1], c[0]) }, "interrupted"},
 	} {
 		onBench(t, c.name, func(t *testing.T, b *bench) {
 			tasks := b.orphan(2*time.Hour, chain...)
 			for _, p := range tasks {
-				p.term, p.follows = -1, false
+				p.termDelay, p.exitsWithChildren = -1, false
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(c.after, cancel)
-			b.wants(b.reap(ctx, "--older-than", "1h"), c.code, c.words)
-			b.signalled(c.sent(tasks)...)
+			b.expect(b.reap(ctx, "--older-than", "1h"), c.code, c.words)
+			b.expectSignals(c.sent(tasks)...)
 		})
 	}
 }
@@ -560,8 +560,8 @@ func TestReapWritesDown(t *testing.T) {
 		onBench(t, fmt.Sprint("the log, round ", round+1), func(t *testing.T, b *bench) {
 			b.orphan(2*time.Hour, everything)
 			refused := b.orphan(2*time.Hour, obsidian)[0]
-			refused.refuses = errors.New("operation not permitted")
-			b.wants(b.reap(t.Context(), "--older-than", "1h", "--log", log), 1)
+			refused.signalErr = errors.New("operation not permitted")
+			b.expect(b.reap(t.Context(), "--older-than", "1h", "--log", log), 1)
 			text, err := os.ReadFile(log)
 			if err != nil {
 				t.Fatal(err)
@@ -597,7 +597,7 @@ func TestReapWritesDown(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &plan); err != nil {
 			t.Fatalf("%v: %s", err, r.out)
 		}
-		if b.wants(r, 0); plan.Kind != "mcpdoctor.reap" || !plan.Acted || len(plan.Instances) != 1 || plan.Instances[0].Outcome != "ended" || plan.Instances[0].RootPID != p.pid || plan.Summary.Ended != 1 {
+		if b.expect(r, 0); plan.Kind != "mcpdoctor.reap" || !plan.Acted || len(plan.Instances) != 1 || plan.Instances[0].Outcome != "ended" || plan.Instances[0].RootPID != p.pid || plan.Summary.Ended != 1 {
 			t.Errorf("the plan is %+v", plan)
 		}
 	})

@@ -19,31 +19,31 @@ var drivenForms = [][]string{
 var profiles = []string{"/tmp/playwright_chromiumdev_profile-a1", "/home/dev/.cache/ms-playwright-mcp/mcp-chrome-1", "/tmp/puppeteer_dev_chrome_profile-x1", "/home/dev/.cache/chrome-devtools-mcp/chrome-profile"}
 
 // storyBrowser is a browser that a server, or a script of the user's own, has started.
-func (s *planet) storyBrowser() {
+func (s *simulation) storyBrowser() {
 	a := s.account()
 	if s.chance(30) {
-		s.scripted(a)
+		s.scriptBrowser(a)
 		return
 	}
 	o := s.startClient(a)
-	session := &purpose{what: "its client talks to it", of: o.client}
-	u := s.serverOf(o.client, o.how, nil, session, drivenForms[s.IntN(len(drivenForms))])
+	session := &purpose{what: "its client talks to it", neededBy: o.client}
+	u := s.serverOf(o.client, o.style, nil, session, drivenForms[s.IntN(len(drivenForms))])
 	o.servers = append(o.servers, u)
 	s.at(s.moment(s.present), func() {
-		if !u.main.ended {
-			s.browse(u.main, &purpose{what: "its server drives it", of: u.main}, s.chance(50))
+		if !u.main.exited {
+			s.startBrowser(u.main, &purpose{what: "its server drives it", neededBy: u.main}, s.chance(50))
 		}
 	})
 	switch s.IntN(3) {
 	case 0:
-		s.at(s.moment(s.present), func() { s.end(u.main, "crashed") })
+		s.at(s.moment(s.present), func() { s.exit(u.main, "crashed") })
 	case 1:
-		s.at(s.moment(s.present), func() { s.leave(o) })
+		s.at(s.moment(s.present), func() { s.exitClient(o) })
 	}
 }
 
 // browse starts a browser with its processes.
-func (s *planet) browse(driver *task, why *purpose, piped bool) *task {
+func (s *simulation) startBrowser(driver *task, why *purpose, piped bool) *task {
 	profile := profiles[s.IntN(len(profiles))]
 	line := "/opt/google/chrome/chrome --headless --enable-automation --user-data-dir=" + profile
 	if piped {
@@ -52,22 +52,22 @@ func (s *planet) browse(driver *task, why *purpose, piped bool) *task {
 		line += " --remote-debugging-port=0"
 	}
 	b := s.start(driver, line)
-	b.own()
+	b.setsid()
 	b.purposes = []*purpose{why}
-	b.term, b.eof = s.within(0, time.Second), -1
-	b.read(input{kind: scan.StdinNull})
-	b.write(input{kind: scan.StdinNull})
+	b.termDelay, b.eofDelay = s.between(0, time.Second), -1
+	b.setStdin(descriptor{kind: scan.StdinNull})
+	b.setStdout(descriptor{kind: scan.StdinNull})
 	if piped {
 		s.connect(driver, b, scan.StdinPipe)
 		b.stdin.fd = 3
 		if s.chance(60) {
-			b.eof = 0 // as Chromium should
+			b.eofDelay = 0 // as Chromium should
 		}
 	} else {
-		b.listens, b.inbound = []string{fmt.Sprintf("tcp:127.0.0.1:%d", 30000+b.pid%20000)}, 1
+		b.listens, b.busyConnections = []string{fmt.Sprintf("tcp:127.0.0.1:%d", 30000+b.pid%20000)}, 1
 	}
 	if s.chance(5) {
-		b.veiled = oneOf(s, []string{"stdin", "listen"}, []string{"listen"})
+		b.unreadable = oneOf(s, []string{"stdin", "listen"}, []string{"listen"})
 	}
 	u := &unit{kind: browser, tasks: []*task{b}, main: b}
 	for range s.IntN(3) {
@@ -77,7 +77,7 @@ func (s *planet) browse(driver *task, why *purpose, piped bool) *task {
 	}
 	if s.chance(40) { // it belongs to the browser, and to nobody above it
 		h := s.start(s.init, "/opt/google/chrome/chrome_crashpad_handler --monitor-self")
-		h.own()
+		h.setsid()
 		h.uid = b.uid
 	}
 	s.units = append(s.units, u)
@@ -85,33 +85,33 @@ func (s *planet) browse(driver *task, why *purpose, piped bool) *task {
 }
 
 // scripted is a browser that a script drives, and may come back to.
-func (s *planet) scripted(a *account) {
+func (s *simulation) scriptBrowser(a *account) {
 	sh := a.shells[0]
-	if sh.ended {
+	if sh.exited {
 		return
 	}
 	script := s.start(sh, oneOf(s, "node scrape.js", "python3 crawl.py"))
 	wanted := &purpose{what: "a script of the user's drives it"}
-	b := s.browse(script, wanted, s.chance(40))
-	if b.stdin.wire != nil {
-		wanted.of = script // nobody else can reach it
+	b := s.startBrowser(script, wanted, s.chance(40))
+	if b.stdin.pipe != nil {
+		wanted.neededBy = script // nobody else can reach it
 	}
 	if s.chance(50) {
 		s.at(s.moment(s.present), func() {
-			s.end(script, "has done its part")
-			b.inbound = 0
-			if b.stdin.wire == nil && s.chance(60) {
-				s.at(s.moment(s.now), func() { b.inbound = 1 }) // and comes back
+			s.exit(script, "has done its part")
+			b.busyConnections = 0
+			if b.stdin.pipe == nil && s.chance(60) {
+				s.at(s.moment(s.now), func() { b.busyConnections = 1 }) // and comes back
 			}
 		})
 	}
 }
 
 // undecided tells that a needed server of the same kind has no browser of its own, so that one may be its.
-func (s *planet) undecided(b *task) bool {
+func (s *simulation) undecided(b *task) bool {
 	for _, u := range s.units {
 		for _, d := range []string{"playwright", "puppeteer", "devtools"} {
-			if u.kind != browser && !u.main.ended && strings.Contains(commandWords(u.main.args), d) && strings.Contains(commandWords(b.args), d) {
+			if u.kind != browser && !u.main.exited && strings.Contains(commandWords(u.main.args), d) && strings.Contains(commandWords(b.args), d) {
 				return true
 			}
 		}

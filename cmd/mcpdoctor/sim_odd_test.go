@@ -8,63 +8,63 @@ import (
 
 // storyHeadless is a client without a person in front of it, which works on something. Who started it
 // may be gone; somebody waits for what it does all the same.
-func (s *planet) storyHeadless() {
+func (s *simulation) storyHeadless() {
 	a := s.account()
 	up := a.shells[0]
-	if up.ended {
+	if up.exited {
 		return
 	}
 	if s.chance(50) {
 		up = s.start(up, "bash /home/dev/bin/nightly.sh")
 	}
 	c := s.start(up, oneOf(s, "claude -p 'tidy up' --output-format stream-json", "claude -p x", "codex exec 'tidy up'", "opencode run 'tidy up'"))
-	c.tty, c.term = "-", 0
-	c.read(oneOf(s, input{kind: scan.StdinNull}, input{kind: scan.StdinPipe, wire: &wire{kind: scan.StdinPipe}}, input{kind: scan.StdinFile}))
-	c.write(oneOf(s, input{kind: scan.StdinNull}, input{kind: scan.StdinFile}))
+	c.tty, c.termDelay = "-", 0
+	c.setStdin(oneOf(s, descriptor{kind: scan.StdinNull}, descriptor{kind: scan.StdinPipe, pipe: &pipe{kind: scan.StdinPipe}}, descriptor{kind: scan.StdinFile}))
+	c.setStdout(oneOf(s, descriptor{kind: scan.StdinNull}, descriptor{kind: scan.StdinFile}))
 	work := &purpose{what: "somebody waits for what it does"}
 	c.purposes = []*purpose{work}
-	o := &open{client: c, how: manner{kind: scan.StdinPipe}}
-	s.set(o)
+	o := &runningClient{client: c, style: clientStyle{kind: scan.StdinPipe}}
+	s.startServers(o)
 	if up != a.shells[0] {
-		s.at(s.moment(s.present), func() { s.end(up, "left it in the background") })
+		s.at(s.moment(s.present), func() { s.exit(up, "left it in the background") })
 	}
 	if s.chance(50) {
 		s.at(s.moment(s.present), func() {
 			work.over = true
 			if s.chance(60) {
-				s.end(c, "has done its work")
+				s.exit(c, "has done its work")
 			}
 		})
 	}
 }
 
 // storyDeep is a server that uses others as their client, or a client that drives another.
-func (s *planet) storyDeep() {
+func (s *simulation) storyDeep() {
 	o := s.startClient(s.account())
 	if s.chance(50) { // a desktop application over sessions of its own
 		app := s.start(o.client, "/opt/claude/claude --output-format stream-json --input-format stream-json")
-		app.tty, app.term = "-", 0
-		app.purposes = []*purpose{{what: "an application drives it", of: o.client}}
+		app.tty, app.termDelay = "-", 0
+		app.purposes = []*purpose{{what: "an application drives it", neededBy: o.client}}
 		s.connect(o.client, app, scan.StdinSocket)
-		inner := &open{client: app, how: manner{kind: scan.StdinSocket}}
-		s.set(inner)
+		inner := &runningClient{client: app, style: clientStyle{kind: scan.StdinSocket}}
+		s.startServers(inner)
 		for range s.IntN(3) {
-			s.at(s.moment(s.present), func() { s.turn(inner) })
+			s.at(s.moment(s.present), func() { s.clientEvent(inner) })
 		}
 	} else {
-		session := &purpose{what: "its client talks to it", of: o.client}
-		hub := s.serverOf(o.client, o.how, nil, session, []string{oneOf(s, "node /home/dev/.npm-global/bin/1mcp", "python3 -m mcp_server_hub", "/usr/local/bin/nanobot run /config/nanobot.yaml")})
+		session := &purpose{what: "its client talks to it", neededBy: o.client}
+		hub := s.serverOf(o.client, o.style, nil, session, []string{oneOf(s, "node /home/dev/.npm-global/bin/1mcp", "python3 -m mcp_server_hub", "/usr/local/bin/nanobot run /config/nanobot.yaml")})
 		o.servers = []*unit{hub}
 		for range 1 + s.IntN(3) {
-			s.server(hub.main, o.how, nil, &purpose{what: "its hub talks to it", of: hub.main})
+			s.server(hub.main, o.style, nil, &purpose{what: "its hub talks to it", neededBy: hub.main})
 		}
 	}
 	if s.chance(60) {
 		s.at(s.moment(s.present), func() {
 			if len(o.servers) > 0 {
-				s.leave(o)
+				s.exitClient(o)
 			} else {
-				s.end(o.client, "killed")
+				s.exit(o.client, "killed")
 			}
 		})
 	}
@@ -72,56 +72,56 @@ func (s *planet) storyDeep() {
 
 // storyTools is a server whose tools start programs that a person works with, when the server is gone
 // as well.
-func (s *planet) storyTools() {
+func (s *simulation) storyTools() {
 	o := s.startClient(s.account())
-	session := &purpose{what: "its client talks to it", of: o.client}
-	u := s.serverOf(o.client, o.how, nil, session, []string{"node /home/dev/.npm-global/bin/desktop-commander"})
+	session := &purpose{what: "its client talks to it", neededBy: o.client}
+	u := s.serverOf(o.client, o.style, nil, session, []string{"node /home/dev/.npm-global/bin/desktop-commander"})
 	o.servers = []*unit{u}
 	for range 1 + s.IntN(2) {
 		p := s.start(u.main, oneOf(s, "npm run dev", "bash -c 'make -j8'", "python3 train.py", "node /srv/app/server.js", "vite --port 5173", "claude -p fix"))
 		p.purposes = []*purpose{{what: "a person works with it"}}
-		p.read(input{kind: scan.StdinNull})
+		p.setStdin(descriptor{kind: scan.StdinNull})
 	}
 	if s.chance(70) {
-		s.at(s.moment(s.present), func() { s.leave(o) })
+		s.at(s.moment(s.present), func() { s.exitClient(o) })
 	}
 }
 
 // storyContainer is a server in a container, with the client of the container engine that its own client
 // has started. The container does not end with that one.
-func (s *planet) storyContainer() {
+func (s *simulation) storyContainer() {
 	o := s.startClient(s.account())
-	session := &purpose{what: "its client talks to it", of: o.client}
-	u := s.serverOf(o.client, o.how, nil, session, []string{oneOf(s, "docker run --rm -i --init ghcr.io/github/github-mcp-server", "docker run -i --rm mcp/time")})
+	session := &purpose{what: "its client talks to it", neededBy: o.client}
+	u := s.serverOf(o.client, o.style, nil, session, []string{oneOf(s, "docker run --rm -i --init ghcr.io/github/github-mcp-server", "docker run -i --rm mcp/time")})
 	u.kind = other
 	shim := s.start(s.init, "/usr/bin/containerd-shim-runc-v2 -namespace moby -id 0123456789abcdef")
 	shim.subreaper, shim.uid = true, 0
 	inside := s.start(shim, oneOf(s, "/server/github-mcp-server stdio", "python3 -m mcp_server_time"))
-	inside.own()
+	inside.setsid()
 	inside.uid = oneOf(s, 0, 1000)
 	inside.purposes = []*purpose{session}
 	s.connect(shim, inside, scan.StdinPipe)
 	o.servers = []*unit{u}
 	if s.chance(60) {
 		s.at(s.moment(s.present), func() {
-			s.leave(o)
+			s.exitClient(o)
 			if s.chance(50) {
-				shim.let(inside.stdin.wire)
+				shim.closePipe(inside.stdin.pipe)
 			}
 		})
 	}
 }
 
 // storyClocks lets the machine sleep, or somebody set its clock, while reap is at work.
-func (s *planet) storyClocks() {
-	s.at(s.now+s.within(0, 9*time.Second), func() {
+func (s *simulation) storyClocks() {
+	s.at(s.now+s.between(0, 9*time.Second), func() {
 		switch s.IntN(3) {
 		case 0:
-			s.suspend(s.within(time.Second, 20*time.Hour))
+			s.suspend(s.between(time.Second, 20*time.Hour))
 		case 1:
-			s.jumped += s.within(time.Second, 40*time.Hour)
+			s.clockSet += s.between(time.Second, 40*time.Hour)
 		case 2:
-			s.jumped -= s.within(time.Second, 40*time.Hour)
+			s.clockSet -= s.between(time.Second, 40*time.Hour)
 		}
 	})
 }

@@ -28,19 +28,19 @@ var forms = [][]string{
 }
 
 // manner is how a client keeps its servers.
-type manner struct {
+type clientStyle struct {
 	kind  scan.StdinType // pipes, or socket pairs
-	own   bool           // each is the leader of a session of its own
-	leaky bool           // it does not close its descriptors on exec: each gets those of the earlier ones
-	moved bool           // its servers move their wire to another descriptor (Python SDK 2)
+	ownSession   bool           // each is the leader of a session of its own
+	leaksDescriptors bool           // it does not close its descriptors on exec: each gets those of the earlier ones
+	movesStdin bool           // its servers move their wire to another descriptor (Python SDK 2)
 }
 
 // server lets a client start a server in some form, which is in use as long as the session is open.
-func (s *planet) server(client *task, how manner, earlier []*unit, session *purpose) *unit {
+func (s *simulation) server(client *task, how clientStyle, earlier []*unit, session *purpose) *unit {
 	return s.serverOf(client, how, earlier, session, forms[s.IntN(len(forms))])
 }
 
-func (s *planet) serverOf(client *task, how manner, earlier []*unit, session *purpose, form []string) *unit {
+func (s *simulation) serverOf(client *task, how clientStyle, earlier []*unit, session *purpose, form []string) *unit {
 	u := &unit{kind: orphan, session: session}
 	up := client
 	for i, line := range form {
@@ -48,71 +48,71 @@ func (s *planet) serverOf(client *task, how manner, earlier []*unit, session *pu
 		p.purposes = []*purpose{session}
 		if i == 0 {
 			p.tty = "-"
-			if how.own {
-				p.own()
+			if how.ownSession {
+				p.setsid()
 			}
 			s.connect(client, p, how.kind)
-			if how.leaky {
+			if how.leaksDescriptors {
 				for _, e := range earlier {
-					if w := e.tasks[0].stdin.wire; w != nil && !e.tasks[0].ended {
-						p.hold(w)
+					if w := e.tasks[0].stdin.pipe; w != nil && !e.tasks[0].exited {
+						p.addWriter(w)
 					}
 				}
 			}
-		} else if how.leaky {
-			for _, w := range up.wires {
-				if w != up.stdin.wire && w != up.stdout.wire {
-					p.hold(w)
+		} else if how.leaksDescriptors {
+			for _, w := range up.pipes {
+				if w != up.stdin.pipe && w != up.stdout.pipe {
+					p.addWriter(w)
 				}
 			}
 		}
 		u.tasks, up = append(u.tasks, p), p
 		if i < len(form)-1 {
-			p.follows, p.passes = true, p.args[0] != "sh"
-			p.term = -1
+			p.exitsWithChildren, p.forwardsTerm = true, p.args[0] != "sh"
+			p.termDelay = -1
 			if p.args[0] == "sh" {
-				p.term = 0
+				p.termDelay = 0
 			}
 		}
 	}
 	u.main = up
-	s.nature(u.main)
-	if how.moved && len(form[0]) > 0 && (form[len(form)-1][0] == 'p' || len(form) > 1 && form[0][0] == 'u') {
+	s.setBehaviour(u.main)
+	if how.movesStdin && len(form[0]) > 0 && (form[len(form)-1][0] == 'p' || len(form) > 1 && form[0][0] == 'u') {
 		u.main.stdin.fd = 5
 	}
 	if s.chance(4) { // what nobody can read of it
-		u.main.veiled = oneOf(s, []string{"stdin", "listen"}, []string{"listen"}, []string{"start"}, []string{"peer"})
+		u.main.unreadable = oneOf(s, []string{"stdin", "listen"}, []string{"listen"}, []string{"start"}, []string{"peer"})
 	}
 	s.units = append(s.units, u)
 	return u
 }
 
 // nature draws how a server ends.
-func (s *planet) nature(p *task) {
+func (s *simulation) setBehaviour(p *task) {
 	switch s.IntN(10) {
 	case 0, 1, 2:
-		p.eof = s.within(0, time.Second)
+		p.eofDelay = s.between(0, time.Second)
 	case 3:
-		p.eof = s.within(time.Second, 15*time.Second) // it closes a browser first, or saves something
+		p.eofDelay = s.between(time.Second, 15*time.Second) // it closes a browser first, or saves something
 	default:
-		p.eof = -1
+		p.eofDelay = -1
 	}
 	switch s.IntN(10) {
 	case 0:
-		p.term = -1
+		p.termDelay = -1
 	case 1:
-		p.term = s.within(time.Second, 8*time.Second)
+		p.termDelay = s.between(time.Second, 8*time.Second)
 	default:
-		p.term = s.within(0, 300*time.Millisecond)
+		p.termDelay = s.between(0, 300*time.Millisecond)
 	}
 	switch s.IntN(60) {
 	case 0:
-		p.stuck, p.term = true, -1
+		p.unkillable, p.termDelay = true, -1
 	case 1:
-		p.refuses = errNotPermitted
+		p.signalErr = errNotPermitted
 	case 2:
 		p.state = "T"
 	case 3:
-		p.atTerm = func() { s.start(p, "node /srv/mcp/cleanup.js").purposes = p.purposes }
+		p.onTerm = func() { s.start(p, "node /srv/mcp/cleanup.js").purposes = p.purposes }
 	}
 }

@@ -25,28 +25,28 @@ var (
 
 // tally is what came out of some worlds.
 type tally struct {
-	worlds, looks, signals, acted, wrong int
-	could, did                           map[kind]int
+	worlds, looks, signals, acted, mistakes int
+	provable, reaped                           map[kind]int
 }
 
 func (y *tally) add(o *tally) {
-	y.worlds, y.looks, y.signals, y.acted, y.wrong = y.worlds+o.worlds, y.looks+o.looks, y.signals+o.signals, y.acted+o.acted, y.wrong+o.wrong
-	for k, n := range o.could {
-		y.could[k] += n
-		y.did[k] += o.did[k]
+	y.worlds, y.looks, y.signals, y.acted, y.mistakes = y.worlds+o.worlds, y.looks+o.looks, y.signals+o.signals, y.acted+o.acted, y.mistakes+o.mistakes
+	for k, n := range o.provable {
+		y.provable[k] += n
+		y.reaped[k] += o.reaped[k]
 	}
 }
 
-func newTally() *tally { return &tally{could: map[kind]int{}, did: map[kind]int{}} }
+func newTally() *tally { return &tally{provable: map[kind]int{}, reaped: map[kind]int{}} }
 
 // share is the part of the provable orphans of a kind that was ended.
-func (y *tally) share(k kind) float64 { return float64(y.did[k]) / float64(max(1, y.could[k])) }
+func (y *tally) share(k kind) float64 { return float64(y.reaped[k]) / float64(max(1, y.provable[k])) }
 
 func (y *tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d worlds (%d with an act), %d looks, %d signals, %d mistakes; of what could be known to be left over, ended", y.worlds, y.acted, y.looks, y.signals, y.wrong)
+	fmt.Fprintf(&b, "%d worlds (%d with an act), %d looks, %d signals, %d mistakes; of what could be known to be left over, ended", y.worlds, y.acted, y.looks, y.signals, y.mistakes)
 	for _, k := range []kind{orphan, child, browser} {
-		fmt.Fprintf(&b, " %d of %d %s (%.1f %%)", y.did[k], y.could[k], k, 100*y.share(k))
+		fmt.Fprintf(&b, " %d of %d %s (%.1f %%)", y.reaped[k], y.provable[k], k, 100*y.share(k))
 	}
 	return b.String()
 }
@@ -106,9 +106,9 @@ var floors = map[kind]float64{orphan: 0.95, child: 0.6, browser: 0.9}
 // TestSimulationCanFail takes the safety away that each world is about, and demands that the simulation
 // finds who lives being signalled.
 func TestSimulationCanFail(t *testing.T) {
-	for name, spoil := range map[string]func(*planet){
-		"a look says of every stdin that nobody is at its other end": func(s *planet) {
-			s.eyes.lies = func(p *scan.Process) {
+	for name, spoil := range map[string]func(*simulation){
+		"a look says of every stdin that nobody is at its other end": func(s *simulation) {
+			s.observer.distort = func(p *scan.Process) {
 				for _, end := range []*scan.Stdin{p.Stdin, p.Stdout} {
 					if end != nil && end.Peer == scan.PeerOpen {
 						end.Peer = scan.PeerClosed
@@ -116,15 +116,15 @@ func TestSimulationCanFail(t *testing.T) {
 				}
 			}
 		},
-		"a look sees nobody listen and no connection": func(s *planet) {
-			s.eyes.lies = func(p *scan.Process) {
+		"a look sees nobody listen and no connection": func(s *simulation) {
+			s.observer.distort = func(p *scan.Process) {
 				if p.Listen != nil {
 					p.Listen, p.InboundConnections, p.InboundSilenceSeconds = []string{}, new(int), nil
 				}
 			}
 		},
-		"a look takes every process for an hour older than it is": func(s *planet) { s.eyes.early = time.Hour },
-		"a signal goes to a number and not to a process":          func(s *planet) { s.careless = true },
+		"a look takes every process for an hour older than it is": func(s *simulation) { s.observer.ageAdded = time.Hour },
+		"a signal goes to a number and not to a process":          func(s *simulation) { s.signalsByPID = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const enough, most = 3, 20_000
@@ -148,29 +148,29 @@ type outcome struct {
 }
 
 // simulate makes the world of a seed and runs reap in it. A test may spoil it.
-func simulate(t *testing.T, seed uint64, spoil func(*planet)) (o outcome) {
+func simulate(t *testing.T, seed uint64, spoil func(*simulation)) (o outcome) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newPlanet(seed)
+		s := newSimulation(seed)
 		if spoil != nil {
 			spoil(s)
 		}
-		s.play(s.now)
+		s.advance(s.now)
 		o = s.reap(t)
 	})
 	return o
 }
 
 // reap runs the command in the world, holds it against the truth, and lets the world go on a little.
-func (s *planet) reap(t *testing.T) outcome {
+func (s *simulation) reap(t *testing.T) outcome {
 	args, older, named := s.options()
-	s.self = s.where(args)
+	s.self = s.startReap(args)
 	var before *scan.Snapshot // the table of the look before the act
 	var up map[int]bool
-	s.forbids = func(p *task, signal string) string {
+	s.forbidden = func(p *task, signal string) string {
 		if before != s.last {
-			before, up = s.last, given(process.Recognise(s.last), named)
+			before, up = s.last, selectedPIDs(process.Recognise(s.last), named)
 		}
-		return s.wrong(p, older, named, up)
+		return s.whyWrong(p, older, named, up)
 	}
 	var provable []*unit
 	var out, err bytes.Buffer
@@ -178,7 +178,7 @@ func (s *planet) reap(t *testing.T) outcome {
 		in: strings.NewReader("y\n"), out: &out, err: &err, getenv: func(string) string { return "" },
 		now: s.wall, machine: s, openProcess: s.openProcess, self: s.self.pid,
 		lock:   func() (func(), error) { return func() {}, nil },
-		person: func() bool { return s.person }, root: func() bool { return s.eyes.uid == 0 },
+		person: func() bool { return s.interactive }, root: func() bool { return s.observer.uid == 0 },
 	}
 	for _, u := range s.units {
 		if s.provable(u, older, named, slices.Contains(args, "--all-users")) {
@@ -187,35 +187,35 @@ func (s *planet) reap(t *testing.T) outcome {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.machine.run()
+	s.machine.goLive()
 	if s.chance(5) {
-		d := s.within(0, 12*time.Second)
+		d := s.between(0, 12*time.Second)
 		time.AfterFunc(d, cancel)
 		time.AfterFunc(d+time.Millisecond, func() { s.cancelled.Store(true) }) // what was on its way may arrive
 	}
 	code := run(ctx, append([]string{"reap"}, args...), w)
 	s.mu.Lock()
 	s.catchUp()
-	s.play(s.present + 20*time.Second)
+	s.advance(s.present + 20*time.Second)
 	s.mu.Unlock()
 	if code == 2 && ctx.Err() == nil {
 		s.mistakes = append(s.mistakes, "exit code 2: "+err.String())
 	}
 	y := newTally()
-	y.worlds, y.looks, y.signals, y.wrong = 1, s.looks, len(s.signals), len(s.mistakes)
+	y.worlds, y.looks, y.signals, y.mistakes = 1, s.looks, len(s.signals), len(s.mistakes)
 	if len(s.signals) > 0 {
 		y.acted = 1
 	}
 	left := ""
 	for _, u := range provable {
-		if ctx.Err() != nil || byItself(u, s.signals) {
+		if ctx.Err() != nil || exitedByItself(u, s.signals) {
 			continue
 		}
-		y.could[u.kind]++
-		if slices.ContainsFunc(u.tasks, func(p *task) bool { return !p.ended }) {
+		y.provable[u.kind]++
+		if slices.ContainsFunc(u.tasks, func(p *task) bool { return !p.exited }) {
 			left += fmt.Sprintf("not ended, though it could be known to be left over: %v\n", u.main)
 		} else {
-			y.did[u.kind]++
+			y.reaped[u.kind]++
 		}
 	}
 	return outcome{y, s.mistakes, fmt.Sprintf("reap %s: exit code %d\n%s%s%s\nwhat happened, with the time since the start of the machine:\n%s\n\nwho is there at the end:\n%s",
@@ -223,15 +223,15 @@ func (s *planet) reap(t *testing.T) outcome {
 }
 
 // byItself tells that a unit ended by itself, though somebody may have wanted to end it.
-func byItself(u *unit, signals []sent) bool {
-	if !u.main.ended {
+func exitedByItself(u *unit, signals []sentSignal) bool {
+	if !u.main.exited {
 		return false
 	}
-	return !slices.ContainsFunc(signals, func(x sent) bool { return slices.Contains(u.tasks, x.to) })
+	return !slices.ContainsFunc(signals, func(x sentSignal) bool { return slices.Contains(u.tasks, x.to) })
 }
 
 // options draws how reap is called.
-func (s *planet) options() (args []string, older time.Duration, named []string) {
+func (s *simulation) options() (args []string, older time.Duration, named []string) {
 	word := oneOf(s, "0s", "5s", "30s", "1m", "10m", "1h", "2d")
 	var age span
 	if err := age.Set(word); err != nil {
@@ -244,8 +244,8 @@ func (s *planet) options() (args []string, older time.Duration, named []string) 
 			named, args = append(named, rule), append(args, "--rule", rule)
 		}
 	}
-	if s.eyes.uid == 0 && s.chance(50) {
-		args, s.all = append(args, "--all-users"), true
+	if s.observer.uid == 0 && s.chance(50) {
+		args, s.allUsers = append(args, "--all-users"), true
 	}
 	if s.chance(20) {
 		args = append(args, "--grace", "0s")
@@ -254,32 +254,32 @@ func (s *planet) options() (args []string, older time.Duration, named []string) 
 		// Never less than usual: who wants no time between the looks gives up what the second is for.
 		args = append(args, "--settle", "6s")
 	}
-	if s.person = s.chance(30); s.person && s.chance(50) {
+	if s.interactive = s.chance(30); s.interactive && s.chance(50) {
 		args = append(args, "--yes")
 	}
 	return args, age.Duration, named
 }
 
 // where starts the command somewhere: from cron, in a shell, from a client, as a tool of a server.
-func (s *planet) where(args []string) *task {
+func (s *simulation) startReap(args []string) *task {
 	up := s.init
 	switch n := s.IntN(10); {
 	case n < 3:
 		up = s.start(s.init, "/usr/sbin/cron -f")
 		up = s.start(up, "/bin/sh -c 'mcpdoctor reap --older-than 1h'")
 	case n < 6:
-		if sh := s.users[0].shells[0]; !sh.ended {
+		if sh := s.users[0].shells[0]; !sh.exited {
 			up = sh
 		}
 	default: // inside something
 		all := s.sorted()
-		if p := all[s.IntN(len(all))]; p.state != "Z" && (p.uid == s.eyes.uid || s.eyes.uid == 0) {
+		if p := all[s.IntN(len(all))]; p.state != "Z" && (p.uid == s.observer.uid || s.observer.uid == 0) {
 			up = p
 		}
 	}
 	self := s.start(up, "mcpdoctor reap "+strings.Join(args, " "))
 	self.sid = self.pid
-	self.uid = s.eyes.uid
+	self.uid = s.observer.uid
 	if s.users[0].uid == self.uid || self.uid == 0 {
 		self.tty = up.tty
 	}

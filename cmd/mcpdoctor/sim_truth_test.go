@@ -13,7 +13,7 @@ import (
 
 // given returns what the findings of the named rules give up, safe and on request; of all rules when
 // none is named.
-func given(r *process.Recognised, named []string) map[int]bool {
+func selectedPIDs(r *process.Recognised, named []string) map[int]bool {
 	out := map[int]bool{}
 	for _, f := range rules.Judge(r, rules.Options{}).Findings {
 		if len(named) > 0 && !slices.Contains(named, f.Rule) {
@@ -27,7 +27,7 @@ func given(r *process.Recognised, named []string) map[int]bool {
 }
 
 // wrong says why a signal must not reach a process at this moment; "" when it may.
-func (s *planet) wrong(p *task, older time.Duration, named []string, given map[int]bool) string {
+func (s *simulation) whyWrong(p *task, older time.Duration, named []string, given map[int]bool) string {
 	age := s.present - p.born
 	switch {
 	case s.cancelled.Load():
@@ -36,7 +36,7 @@ func (s *planet) wrong(p *task, older time.Duration, named []string, given map[i
 		return "it is the first process"
 	case s.jobs[p]:
 		return "a service manager keeps it"
-	case p.uid != s.eyes.uid && !(s.eyes.uid == 0 && s.all):
+	case p.uid != s.observer.uid && !(s.observer.uid == 0 && s.allUsers):
 		return fmt.Sprintf("it belongs to user %d", p.uid)
 	case p.tty != "-" && p.stdin.kind == scan.StdinTTY && len(p.purposes) > 0 && p.purposes[0].what == "a person uses it":
 		return "it is a client at a terminal"
@@ -58,23 +58,23 @@ func (s *planet) wrong(p *task, older time.Duration, named []string, given map[i
 
 // provable tells that a unit is left over, and that everything that proves it can be seen from where
 // reap stands. It says so from the facts of the machine: whose ends are open, who adopted it.
-func (s *planet) provable(u *unit, older time.Duration, named []string, all bool) bool {
+func (s *simulation) provable(u *unit, older time.Duration, named []string, all bool) bool {
 	top := u.tasks[0]
-	for top.ended {
-		i := slices.IndexFunc(u.tasks, func(p *task) bool { return !p.ended })
+	for top.exited {
+		i := slices.IndexFunc(u.tasks, func(p *task) bool { return !p.exited })
 		if i < 0 {
 			return false
 		}
 		top = u.tasks[i]
 	}
 	for _, p := range u.tasks {
-		if p.ended {
+		if p.exited {
 			continue
 		}
-		if p.needed() != "" || len(p.veiled) > 0 || len(p.listens) > 0 || s.present-p.born < max(older, 20*time.Second) || p.stuck || p.refuses != nil || p.stdin.fd > 3 {
+		if p.needed() != "" || len(p.unreadable) > 0 || len(p.listens) > 0 || s.present-p.born < max(older, 20*time.Second) || p.unkillable || p.signalErr != nil || p.stdin.fd > 3 {
 			return false
 		}
-		if p.uid != s.eyes.uid && !(s.eyes.uid == 0 && all) {
+		if p.uid != s.observer.uid && !(s.observer.uid == 0 && all) {
 			return false
 		}
 	}
@@ -83,30 +83,30 @@ func (s *planet) provable(u *unit, older time.Duration, named []string, all bool
 			return false
 		}
 	}
-	if u.main.ended || s.eyes.hidden && s.eyes.uid != 0 || strings.Contains(commandWords(u.main.args), "/home/dev/mcp/") {
+	if u.main.exited || s.observer.hidepid && s.observer.uid != 0 || strings.Contains(commandWords(u.main.args), "/home/dev/mcp/") {
 		return false // hidepid hides who mcpdoctor itself belongs to; and a program may have no name that tells
 	}
 	switch u.kind {
 	case orphan:
-		w := u.main.stdin.wire
-		reader := u.main.stdout.wire != nil && len(u.main.stdout.wire.readers) > 0
+		w := u.main.stdin.pipe
+		reader := u.main.stdout.pipe != nil && len(u.main.stdout.pipe.readers) > 0
 		adopter := top.parent == s.init && !s.host.Container || top.parent.subreaper && top.parent.args[0] != "/opt/agents/keeper"
-		return w != nil && !w.open() && !w.left && !reader && adopter && (len(named) == 0 || slices.Contains(named, "orphan")) && s.eyes.answers
+		return w != nil && !w.hasWriter() && !w.unread && !reader && adopter && (len(named) == 0 || slices.Contains(named, "orphan")) && s.observer.servicesAnswer
 	case child:
 		g := top.parent
 		idle := s.present - top.born
-		return g.version == "3.4.3" && !g.ended && len(g.asked) == 0 && idle > 30*time.Second && u.main.stdin.wire.open() && !slices.Contains(g.args, "--stateful") &&
+		return g.version == "3.4.3" && !g.exited && len(g.connections) == 0 && idle > 30*time.Second && u.main.stdin.pipe.hasWriter() && !slices.Contains(g.args, "--stateful") &&
 			slices.Contains(g.args, "--outputTransport") && (len(named) == 0 || slices.Contains(named, "spawn-per-request")) && s.newest(g) != top && len(g.children) > 2
 	}
 	if u.kind == browser {
-		w := u.main.stdin.wire
+		w := u.main.stdin.pipe
 		adopter := u.main.parent == s.init && !s.host.Container || u.main.parent.subreaper && u.main.parent.args[0] != "/opt/agents/keeper"
-		return w != nil && !w.open() && adopter && !s.undecided(u.main) && (len(named) == 0 || slices.Contains(named, "leftover-helper")) && s.eyes.answers
+		return w != nil && !w.hasWriter() && adopter && !s.undecided(u.main) && (len(named) == 0 || slices.Contains(named, "leftover-helper")) && s.observer.servicesAnswer
 	}
 	return false
 }
 
-func (s *planet) newest(g *task) *task {
+func (s *simulation) newest(g *task) *task {
 	var out *task
 	for _, c := range g.children {
 		if out == nil || c.born >= out.born {

@@ -10,7 +10,7 @@ import (
 // A planet is a machine with a history that was drawn from a seed: users start clients, clients start
 // servers, all of them end in one way or another, and some do so while reap is at work. What is in use
 // is known from the history; no rule is asked.
-type planet struct {
+type simulation struct {
 	*machine
 	*rand.Rand
 	seed uint64
@@ -20,8 +20,8 @@ type planet struct {
 	users     []*account
 	self      *task
 	jobs      map[*task]bool // what a service manager keeps
-	all       bool           // root may end what others own
-	person    bool
+	allUsers       bool           // root may end what others own
+	interactive    bool
 	cancelled atomic.Bool // Ctrl-C was pressed a moment ago
 }
 
@@ -49,12 +49,12 @@ const (
 	other   kind = "the rest" // nothing that reap could know
 )
 
-func newPlanet(seed uint64) *planet {
+func newSimulation(seed uint64) *simulation {
 	r := rand.New(rand.NewPCG(seed, 4))
-	s := &planet{machine: newMachine(), Rand: r, seed: seed, jobs: map[*task]bool{}}
+	s := &simulation{machine: newMachine(), Rand: r, seed: seed, jobs: map[*task]bool{}}
 	s.now = time.Duration(float64(2*time.Minute) * pow(r.Float64(), 1500)) // 2 min to 50 h
 	if r.IntN(6) == 0 {
-		s.most = 400 + r.IntN(400) // numbers wrap around often
+		s.maxPID = 400 + r.IntN(400) // numbers wrap around often
 	}
 	s.boot()
 	for range 2 + r.IntN(7) {
@@ -73,13 +73,13 @@ func pow(x, base float64) float64 {
 	return out
 }
 
-func oneOf[T any](s *planet, of ...T) T { return of[s.IntN(len(of))] }
+func oneOf[T any](s *simulation, of ...T) T { return of[s.IntN(len(of))] }
 
-func (s *planet) chance(percent int) bool { return s.IntN(100) < percent }
+func (s *simulation) chance(percent int) bool { return s.IntN(100) < percent }
 
 // moment is some time after from: mostly long before reap begins, often close to it, or while it is
 // at work.
-func (s *planet) moment(from time.Duration) time.Duration {
+func (s *simulation) moment(from time.Duration) time.Duration {
 	switch n := s.IntN(20); {
 	case n < 4 && from < s.now:
 		return max(from, s.now-time.Duration(s.Int64N(int64(30*time.Second)))) // what is just happening
@@ -91,20 +91,20 @@ func (s *planet) moment(from time.Duration) time.Duration {
 	return from + time.Duration(s.Int64N(int64(s.now-from)))
 }
 
-func (s *planet) within(least, most time.Duration) time.Duration {
+func (s *simulation) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(s.Int64N(int64(most-least)))
 }
 
 // boot starts what is on every machine.
-func (s *planet) boot() {
-	s.eyes = eyes{uid: 1000, systemd: true, answers: s.chance(85), hidden: s.chance(8)}
+func (s *simulation) boot() {
+	s.observer = observer{uid: 1000, systemd: true, servicesAnswer: s.chance(85), hidepid: s.chance(8)}
 	switch s.IntN(10) {
 	case 0: // a container, whose first process is an init that adopts, or a shell
-		s.host.Container, s.eyes.systemd = true, false
+		s.host.Container, s.observer.systemd = true, false
 		s.init.args = lineWords(oneOf(s, "/sbin/tini -- sleep infinity", "/sbin/docker-init -- sh", "sh -c 'sleep infinity'", "bash"))
 	case 1:
 		s.init.args = lineWords("/init") // WSL
-		s.eyes.systemd = false
+		s.observer.systemd = false
 	default:
 		s.init.args = lineWords("/usr/lib/systemd/systemd --system")
 		s.init.name = "systemd"
@@ -118,18 +118,18 @@ func (s *planet) boot() {
 		s.users = append(s.users, s.logIn(1000+i))
 	}
 	if s.chance(30) {
-		s.eyes.uid = 0
+		s.observer.uid = 0
 	}
 }
 
-func (s *planet) logIn(uid int) *account {
+func (s *simulation) logIn(uid int) *account {
 	a := &account{uid: uid, manager: s.init}
 	slice := fmt.Sprintf("/user.slice/user-%d.slice/", uid)
 	switch {
-	case s.eyes.systemd && s.chance(70):
+	case s.observer.systemd && s.chance(70):
 		a.manager = s.start(s.init, "/usr/lib/systemd/systemd --user")
 		a.manager.name, a.manager.subreaper, a.manager.cgroup = "systemd", true, slice+fmt.Sprintf("user@%d.service/init.scope", uid)
-	case !s.eyes.systemd && s.init.args[0] == "/init":
+	case !s.observer.systemd && s.init.args[0] == "/init":
 		a.manager = s.start(s.init, "/init")
 		a.manager.name, a.manager.subreaper = "Relay(12)", true
 	}
@@ -144,25 +144,25 @@ func (s *planet) logIn(uid int) *account {
 }
 
 // logInShell is where a person types: in a terminal of the desktop, in tmux, or over ssh.
-func (s *planet) logInShell(a *account, slice string) *task {
+func (s *simulation) logInShell(a *account, slice string) *task {
 	up := a.manager
 	if s.chance(40) {
 		up = s.start(a.manager, oneOf(s, "tmux new-session -d -s main", "=sshd: dev@pts/1", "gnome-terminal-server"))
-		up.own()
+		up.setsid()
 		if up.args[0] == "tmux" {
 			up.name = "tmux: server"
 		}
 	}
 	sh := s.start(up, oneOf(s, "-bash", "-zsh", "bash"))
-	sh.own()
+	sh.setsid()
 	sh.uid, up.uid = a.uid, a.uid
 	if up == s.init {
 		up.uid = 0
 	}
 	sh.tty, sh.cgroup = fmt.Sprintf("pts/%d", sh.pid%100), slice+"session-3.scope"
-	sh.read(input{kind: "tty"})
-	sh.write(input{kind: "tty"})
+	sh.setStdin(descriptor{kind: "tty"})
+	sh.setStdout(descriptor{kind: "tty"})
 	return sh
 }
 
-func (s *planet) account() *account { return s.users[s.IntN(len(s.users))] }
+func (s *simulation) account() *account { return s.users[s.IntN(len(s.users))] }
