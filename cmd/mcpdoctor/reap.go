@@ -118,7 +118,7 @@ func (o *reapOptions) check(w *world) error {
 	case o.allUsers && !w.root():
 		return &problem{what: "--all-users is for root", hint: "run it as root, or without --all-users to terminate your own processes"}
 	case o.from != "" && o.log != "":
-		return &problem{what: "--log cannot be used with --from: nothing is terminated, so there is nothing to log", hint: "leave one of them out"}
+		return &problem{what: "--log does not work with --from: there is nothing to log", hint: "leave one of them out"}
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (w *world) lockReap() (unlock func(), err error) {
 	unlock, err = w.lock()
 	switch {
 	case errors.Is(err, lockfile.ErrLocked):
-		return nil, &problem{what: err.Error() + ": nothing was terminated", hint: "wait until it has finished; to only look: mcpdoctor reap --dry-run"}
+		return nil, &problem{what: err.Error() + ": nothing was terminated", hint: "wait for it, or only look: mcpdoctor reap --dry-run"}
 	case err != nil:
 		return nil, &problem{what: err.Error() + ": nothing was terminated", hint: "only one reap may run at a time, which the lock ensures"}
 	}
@@ -318,7 +318,7 @@ func (o *reapOptions) openLog() (io.WriteCloser, error) {
 	}
 	f, err := lockfile.Append(o.log)
 	if err != nil {
-		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was terminated; --log needs a file of your own that can be written"}
+		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was terminated; --log needs a file that you own and can write"}
 	}
 	return f, nil
 }

@@ -12,20 +12,20 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// eyes are what the user who looks can see.
+// observer is what the user of mcpdoctor can see.
 type observer struct {
-	uid     int
-	hidepid  bool // /proc is mounted with hidepid: others' processes are not there
-	systemd bool // the machine's init is systemd
-	servicesAnswer bool // systemd answers when it is asked
+	uid            int
+	hidepid        bool // /proc is mounted with hidepid: other users' processes are missing
+	systemd        bool // the machine's init is systemd
+	servicesAnswer bool // systemd can be asked
 
-	// What is seen wrongly, by which a test sees that it can fail: lies changes what is told of a
-	// process, early is by how much all seem older.
+	// Faults, by which a test proves that it can fail: distort changes what is seen of a process, and ageAdded makes
+	// all processes look older.
 	distort  func(*scan.Process)
 	ageAdded time.Duration
 }
 
-// Take is [scan.Take]. Between the answers to a look's questions time passes, as on a real machine.
+// Take is [scan.Take]. Time passes between the answers of a look, as on a real machine.
 func (m *machine) Take(_ context.Context, now time.Time) (*scan.Snapshot, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *machine) PSS(_ context.Context, s *scan.Snapshot, pids []int) {
 	}
 }
 
-// pause lets a moment pass within a look.
+// pause lets some time pass within a look.
 func (m *machine) pause() {
 	if m.live {
 		time.Sleep(15 * time.Millisecond)
@@ -108,7 +108,7 @@ func (m *machine) sorted() []*task {
 	return out
 }
 
-// take is [scan.Take]. The kernel shows one process after another, so that a table is of several moments.
+// take fills in the table. It is read process by process, and shows more than one moment.
 func (m *machine) take(s *scan.Snapshot) {
 	boot := s.Taken.Add(-m.clock())
 	all := m.sorted()
@@ -121,7 +121,8 @@ func (m *machine) take(s *scan.Snapshot) {
 		}
 		uid, rss := p.uid, p.rss
 		out := scan.Process{
-			PID: p.pid, PPID: p.ppid(), Start: p.ticks(), Started: boot.Add(-m.observer.ageAdded + time.Duration(p.ticks())*10*time.Millisecond), Name: p.kernelName(), Args: p.args,
+			PID: p.pid, PPID: p.ppid(), Name: p.kernelName(), Args: p.args,
+			Start: p.ticks(), Started: boot.Add(-m.observer.ageAdded + time.Duration(p.ticks())*10*time.Millisecond),
 			User: "user" + strconv.Itoa(uid), UID: &uid, State: p.state, TTY: p.tty, PGID: p.pgid, SID: p.sid, RSSBytes: &rss,
 		}
 		if p.state == "Z" {
@@ -151,7 +152,7 @@ func row(s *scan.Snapshot, pid int) *scan.Process {
 	return &s.Processes[i]
 }
 
-// seen returns a row and the process that it is of; nil when that is not there any more.
+// lookup returns a row and its process; nil if that has exited.
 func (m *machine) lookup(s *scan.Snapshot, pid int) (*scan.Process, *task) {
 	r, p := row(s, pid), m.tasks[pid]
 	if r == nil || p == nil || r.Start == 0 || p.ticks() != r.Start || r.State == "Z" || p.exited {
@@ -160,7 +161,7 @@ func (m *machine) lookup(s *scan.Snapshot, pid int) (*scan.Process, *task) {
 	return r, p
 }
 
-// readable tells that the descriptors of a process may be looked at.
+// readable reports whether the descriptors of a process may be read.
 func (m *machine) readable(p *task) bool { return m.observer.uid == 0 || m.observer.uid == p.uid }
 
 // examine is [scan.Examine].
@@ -184,7 +185,8 @@ func (m *machine) examine(s *scan.Snapshot, pids, brief []int) {
 func (p *task) kernelNamed(name string) bool { return p != nil && p.kernelName() == name }
 
 func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
-	r.Stdin, r.Stdout, r.Listen, r.InboundConnections, r.InboundSilenceSeconds, r.CWD, r.Cgroup, r.Env, r.Unreadable = nil, nil, nil, nil, nil, "", "", nil, nil
+	r.Stdin, r.Stdout, r.CWD, r.Cgroup, r.Env, r.Unreadable = nil, nil, "", "", nil, nil
+	r.Listen, r.InboundConnections, r.InboundSilenceSeconds = nil, nil, nil
 	if top {
 		r.Cgroup = p.cgroup
 	}
@@ -232,7 +234,7 @@ func (m *machine) inspect(r *scan.Process, p *task, top, brief bool) {
 	}
 }
 
-// far tells what is at the other end of a wire.
+// peerOf describes the other end of stdin.
 func (m *machine) peerOf(in descriptor) scan.Stdin {
 	if in.pipe == nil {
 		return scan.Stdin{Type: in.kind}
@@ -246,7 +248,7 @@ func (m *machine) peerOf(in descriptor) scan.Stdin {
 	return out
 }
 
-// findServices is what [scan.Examine] tells of jobs without asking anybody.
+// findServices fills in the services that [scan.Examine] finds without asking a service manager.
 func (m *machine) findServices(s *scan.Snapshot, rows []*scan.Process) {
 	services, known := []scan.Service{}, true
 	for _, r := range rows {
@@ -295,13 +297,13 @@ func (m *machine) services(s *scan.Snapshot, doubted []int) {
 	}
 }
 
-// unit tells that systemd watches the process as the main one of a service.
+// isUnitMain reports whether the process is the main process of a systemd service.
 func (p *task) isUnitMain() bool { return p.env["unit"] == strconv.Itoa(p.pid) }
 
 // holders is [scan.Holders].
 func (m *machine) holders(s *scan.Snapshot, wanted []int) {
 	blind := slices.ContainsFunc(m.sorted(), func(p *task) bool { return !m.readable(p) || slices.Contains(p.unreadable, "stdin") })
-	who := func(tasks []*task) []int {
+	holding := func(tasks []*task) []int {
 		out := []int{}
 		for _, p := range tasks {
 			if m.readable(p) && !slices.Contains(p.unreadable, "stdin") {
@@ -318,10 +320,10 @@ func (m *machine) holders(s *scan.Snapshot, wanted []int) {
 		}
 		asked := false
 		if in := r.Stdin; in != nil && in.Peer == scan.PeerOpen && p.stdin.pipe != nil {
-			in.Holders, asked = who(p.stdin.pipe.writers), true
+			in.Holders, asked = holding(p.stdin.pipe.writers), true
 		}
 		if out := r.Stdout; out != nil && p.stdout.pipe != nil && out.Peer == scan.PeerOpen {
-			out.Holders, asked = who(p.stdout.pipe.readers), true
+			out.Holders, asked = holding(p.stdout.pipe.readers), true
 		}
 		if asked && blind {
 			r.Unreadable = append(slices.Clip(r.Unreadable), "holders")

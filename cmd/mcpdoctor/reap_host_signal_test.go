@@ -9,14 +9,13 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// grasp is a handle on a process of a [machine]. It is tied to the process, as a pidfd is, and not to
-// its number.
+// taskHandle is a handle on a process of a [machine]. Like a pidfd, it refers to the process and not to its PID.
 type taskHandle struct {
-	m  *machine
+	m    *machine
 	task *task
 }
 
-// openProcess is what the command is given for [terminate.Open].
+// openProcess takes the place of [terminate.Open].
 func (m *machine) openProcess(id scan.ID) (terminate.Handle, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +47,7 @@ func (g *taskHandle) Ended() bool {
 	return g.task.exited && !g.m.signalsByPID
 }
 
-// send is what a signal of the command does.
+// send sends a signal of mcpdoctor, and records it as a mistake if it is one.
 func (m *machine) send(p *task, signal string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +75,7 @@ func (m *machine) send(p *task, signal string) error {
 	return nil
 }
 
-// deliver is what a signal does to a process, whoever sent it.
+// deliver does what a signal does to a process.
 func (m *machine) deliver(p *task, signal string) {
 	switch {
 	case p.exited:
@@ -109,8 +108,8 @@ func (m *machine) deliver(p *task, signal string) {
 	}
 }
 
-// lineWords splits a line as a shell would that knows nothing but spaces and single quotes. A line
-// that begins with "=" is one word: a title that the program gave itself.
+// lineWords splits a line at spaces, outside of single quotes. A line that begins with "=" is one word: a title that
+// the program gave itself.
 func lineWords(line string) []string {
 	if title, ok := strings.CutPrefix(line, "="); ok {
 		return []string{title}
@@ -128,7 +127,7 @@ func lineWords(line string) []string {
 
 func commandWords(args []string) string { return strings.Join(args, " ") }
 
-// table is the machine's processes, for who has to understand a failure.
+// table lists the machine's processes, for the message of a failure.
 func (m *machine) table() string {
 	var b strings.Builder
 	for _, p := range m.sorted() {
@@ -142,8 +141,8 @@ func (m *machine) table() string {
 		} else if needed == "" {
 			needed = "NOT NEEDED"
 		}
-		fmt.Fprintf(&b, "%8d %8d %10s uid %-5d %s  %s  [stdin %s, listens %v %d, veiled %v] %s\n", p.pid, p.ppid(), (m.present - p.born).Round(time.Second), p.uid, p.state,
-			commandWords(p.args), in, p.listens, p.busyConnections+len(p.connections), p.unreadable, needed)
+		fmt.Fprintf(&b, "%8d %8d %10s uid %-5d %s  %s  [stdin %s, listens %v %d, unreadable %v] %s\n",
+			p.pid, p.ppid(), (m.present - p.born).Round(time.Second), p.uid, p.state, commandWords(p.args), in, p.listens, p.busyConnections+len(p.connections), p.unreadable, needed)
 	}
 	return b.String()
 }

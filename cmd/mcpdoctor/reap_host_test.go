@@ -9,55 +9,54 @@ import (
 	"mcpdoctor/scan"
 )
 
-// machine is a computer that exists in a test only: processes, the wires between them, and clocks. What
-// happens on it is what a kernel would let happen: an end closes when its last holder has ended, the
-// children of the dead are adopted, PIDs are used again. A test runs it in a bubble of testing/synctest,
-// whose clock stands still while the command works and leaps while it waits.
+// machine is a simulated computer: processes, the pipes between them, and clocks. It behaves as a kernel does: an end
+// closes when its last holder has exited, orphans are adopted, PIDs are reused. A test runs it in a bubble of
+// testing/synctest, whose clock stands still while the command runs and leaps while it waits.
 type machine struct {
 	mu sync.Mutex
 
-	// The boot clock counts from 0, also while the machine is suspended (CLOCK_BOOTTIME). It stands at
-	// present, up to which all has happened, and follows the bubble's clock once live was called.
-	present time.Duration
-	live    bool
-	liveSince   time.Time     // the bubble's time when live was called
-	uptime  time.Duration // the boot clock at that time
-	suspended   time.Duration // for how long the machine has been suspended since
-	clockSet  time.Duration // how far the wall clock was set forward, since ever
+	// The boot clock counts from 0, also while the machine is suspended (CLOCK_BOOTTIME). All events up to present have
+	// happened. It follows the bubble's clock once goLive was called.
+	present   time.Duration
+	live      bool
+	liveSince time.Time     // the bubble's time when goLive was called
+	uptime    time.Duration // the boot clock at that time
+	suspended time.Duration // how long the machine was suspended since
+	clockSet  time.Duration // how far the wall clock was set forward
 
-	due   []event // in order
+	due        []event // in order
 	eventCount int     // events so far
 
-	tasks map[int]*task
-	init  *task
-	next  int // the PID to begin with when one is looked for
+	tasks   map[int]*task
+	init    *task
+	next    int // the PID to try first
 	maxPID  int // the largest PID
-	nextPID int // a PID that the next process is given; 0 for none
+	nextPID int // the PID of the next process, if not 0
 
-	observer    observer
-	looks   int
-	last    *scan.Snapshot // the table of the last look
-	host    scan.Host      // what is the same in every look
-	cause   cause          // for what happens now
-	signals []sentSignal
-	history []string
+	observer observer
+	looks    int
+	last     *scan.Snapshot // the table of the last look
+	host     scan.Host      // the same in every look
+	cause    cause          // of what happens now
+	signals  []sentSignal
+	history  []string
 
-	// forbids says why a signal is a mistake; "" when it is none. The usual one forbids to signal who is
-	// needed.
-	forbidden  func(*task, string) string
-	mistakes []string // what was done that must not be
-	beforeOpen   func()   // what happens between the last look and the first handle, once
-	opened    int      // handles that were asked for
-	signalsByPID bool     // a signal goes to who has the PID now: how a test sees that it can fail
+	// forbidden returns why a signal is a mistake; "" if it is none. By default, a process that is needed must not be
+	// signalled.
+	forbidden    func(*task, string) string
+	mistakes     []string // what must not happen
+	beforeOpen   func()   // runs once, between the last look and the first handle
+	opened       int      // how many handles were opened
+	signalsByPID bool     // a fault: signals go to the process that has the PID now
 }
 
-// blame tells whether what happens is the doing of who is tested.
+// cause is whether a signal of mcpdoctor led to an event.
 type cause int
 
 const (
-	byItself    cause = iota
-	bySignal          // a signal led to it
-	byConsent       // a signal to which the user gave his consent led to it
+	byItself  cause = iota
+	bySignal        // a signal did
+	byConsent       // a signal that the user consented to did
 )
 
 type event struct {
@@ -67,15 +66,15 @@ type event struct {
 	do    func()
 }
 
-// sent is a signal that reached a process.
+// sentSignal is a signal that reached a process.
 type sentSignal struct {
-	at     time.Duration
-	to     *task
-	signal string
-	mistake  string // why it should not have been sent
+	at      time.Duration
+	to      *task
+	signal  string
+	mistake string // why it should not have been sent; "" if it was right
 }
 
-// wallAtBoot is the time of day when the boot clock of every machine is 0.
+// wallAtBoot is the time when the boot clock of every machine is 0.
 var wallAtBoot = time.Date(2026, 8, 20, 6, 0, 0, 0, time.UTC)
 
 // newMachine boots a machine.
@@ -84,7 +83,7 @@ func newMachine() *machine {
 	m.forbidden = func(to *task, _ string) string { return to.needed() }
 	m.observer = observer{uid: 1000, systemd: true, servicesAnswer: true}
 	m.init = m.start(nil, "/sbin/init")
-	m.next = 300 // the kernel does not give smaller ones again (RESERVED_PIDS)
+	m.next = 300 // the kernel does not reuse smaller ones (RESERVED_PIDS)
 	return m
 }
 
@@ -96,18 +95,18 @@ func (m *machine) clock() time.Duration {
 	return m.uptime + time.Since(m.liveSince) + m.suspended
 }
 
-// wall is the time of day, as this machine has it.
+// wall is the machine's wall clock.
 func (m *machine) wall() time.Time { return wallAtBoot.Add(m.clock() + m.clockSet) }
 
-// run lets the history end: from now on the boot clock follows that of the bubble.
+// goLive ends the history: from now on the boot clock follows that of the bubble.
 func (m *machine) goLive() {
 	m.live, m.liveSince, m.uptime = true, time.Now(), m.present
 }
 
-// suspend lets the machine sleep: the boot clock runs on, while no timer does.
+// suspend suspends the machine: the boot clock runs on, timers do not.
 func (m *machine) suspend(d time.Duration) { m.suspended += d }
 
-// at lets something happen when the boot clock has got there; what is past happens at once.
+// at schedules an event; if its time has passed, it happens at once.
 func (m *machine) at(when time.Duration, do func()) {
 	e := event{at: max(when, m.present), n: m.eventCount, cause: m.cause, do: do}
 	m.eventCount++
@@ -120,10 +119,10 @@ func (m *machine) at(when time.Duration, do func()) {
 	m.due = slices.Insert(m.due, i, e)
 }
 
-// after lets something happen in a while.
+// after schedules an event by its delay.
 func (m *machine) after(d time.Duration, do func()) { m.at(m.present+d, do) }
 
-// play lets everything happen that is due until then.
+// advance runs all events that are due until then.
 func (m *machine) advance(until time.Duration) {
 	before := m.cause
 	for len(m.due) > 0 && m.due[0].at <= until {
@@ -135,10 +134,10 @@ func (m *machine) advance(until time.Duration) {
 	m.present, m.cause = max(m.present, until), before
 }
 
-// catchUp lets everything happen until now. The machine must be locked.
+// catchUp runs all events that are due. The machine must be locked.
 func (m *machine) catchUp() { m.advance(m.clock()) }
 
-// told notes what happens, for who has to understand a failure.
+// logf adds to the history, for the message of a failure.
 func (m *machine) logf(format string, args ...any) {
 	by := ""
 	if m.cause != byItself {
@@ -152,12 +151,12 @@ type task struct {
 	m        *machine
 	pid      int
 	born     time.Duration
-	parent   *task // the one that started it, or has adopted it; nil for the first
+	parent   *task // or adopter; nil for the first
 	children []*task
-	exited    bool
+	exited   bool
 
 	args      []string
-	name      string // the kernel's; that of the program when empty
+	name      string // the kernel's; that of the program if empty
 	uid       int
 	tty       string
 	pgid, sid int
@@ -167,61 +166,61 @@ type task struct {
 	rss       int64
 	version   string
 
-	stdin   descriptor
-	stdout  descriptor
-	pipes   []*pipe // all of which it holds an end
-	listens []string
-	busyConnections int      // connections to it that are always at work
-	connections   []*connection // connections to it, with when each was last written to
-	unreadable  []string // what nobody can read of it
+	stdin           descriptor
+	stdout          descriptor
+	pipes           []*pipe // all that it holds an end of
+	listens         []string
+	busyConnections int           // inbound connections that are never idle
+	connections     []*connection // other inbound connections
+	unreadable      []string      // what cannot be read
 
-	subreaper bool
-	leavesZombies  bool // does not wait for its children, so that they stay as zombies
+	subreaper     bool
+	leavesZombies bool // does not wait for its children
 
-	// How it ends. A time below 0 means never.
-	eofDelay     time.Duration // after the end of its stdin
-	termDelay    time.Duration // after SIGTERM
-	onTerm  func()        // what it does on SIGTERM besides
-	forwardsTerm  bool          // passes SIGTERM on to its children
-	exitsWithChildren bool          // ends when its last child has
-	unkillable   bool          // SIGKILL does not end it
-	signalErr error         // what the system says to who wants to signal it
-	termPending bool          // a SIGTERM waits until it goes on
+	// How it exits. A delay below 0 means never.
+	eofDelay          time.Duration // after the end of its stdin
+	termDelay         time.Duration // after SIGTERM
+	onTerm            func()        // called on SIGTERM
+	forwardsTerm      bool          // forwards SIGTERM to its children
+	exitsWithChildren bool          // exits after its last child
+	unkillable        bool          // survives SIGKILL
+	signalErr         error         // the error of any signal
+	termPending       bool          // SIGTERM waits for SIGCONT
 
 	purposes []*purpose
 }
 
-// asked is a connection to a process that listens.
+// connection is a connection to a process that listens; at is when data was last received.
 type connection struct{ since time.Duration }
 
-// input is what is at a descriptor.
+// descriptor is what stdin or stdout is.
 type descriptor struct {
 	kind scan.StdinType
 	pipe *pipe
-	fd   int // where the wire is when descriptor 0 is /dev/null
+	fd   int // where stdin really is if descriptor 0 is /dev/null
 }
 
-// wire is a pipe, or a pair of sockets of which one end is used for writing.
+// pipe is a pipe, or a socket pair used in one direction.
 type pipe struct {
 	kind             scan.StdinType
 	writers, readers []*task
-	unread             bool // bytes that were not read
-	inTransit           bool // an end is on its way between two processes
+	unread           bool // holds bytes that were not read
+	inTransit        bool // a writing end is being passed to another process (SCM_RIGHTS)
 }
 
-// purpose is why processes run. As long as it is needed, none of them may be ended.
+// purpose is why processes run. As long as it is needed, none of them may be terminated.
 type purpose struct {
-	what string
-	over bool
-	neededBy   *task // who needs it; nil for a person, or the world outside
+	what     string
+	over     bool
+	neededBy *task // nil for a person or a remote client
 }
 
 func (u *purpose) needed() bool {
 	return !u.over && (u.neededBy == nil || !u.neededBy.exited && u.neededBy.needed() != "")
 }
 
-// needed says what a process is needed for; "" for nothing. What has no purpose of MCP is needed for
-// something else.
+// needed returns what a process is needed for; "" for nothing. A process without a purpose is not an MCP process, and
+// needed.
 func (p *task) needed() string {
 	if len(p.purposes) == 0 {
 		return "it has nothing to do with MCP"
@@ -238,10 +237,13 @@ func (p *task) ticks() int64 { return int64(p.born/(10*time.Millisecond)) + 1 }
 
 func (p *task) String() string { return fmt.Sprintf("%d (%s)", p.pid, commandWords(p.args)) }
 
-// start starts a process, with what a fork hands on: user, terminal, session, control group,
-// environment and the descriptors 0 and 1.
+// start starts a process, which inherits what a fork does: user, terminal, session, control group, environment,
+// and descriptors 0 and 1.
 func (m *machine) start(parent *task, line string) *task {
-	p := &task{m: m, pid: m.freePID(), born: m.present, parent: parent, args: lineWords(line), state: "S", tty: "-", rss: 40 << 20, eofDelay: -1, cgroup: "/init.scope"}
+	p := &task{
+		m: m, pid: m.freePID(), born: m.present, parent: parent, args: lineWords(line),
+		state: "S", tty: "-", rss: 40 << 20, eofDelay: -1, cgroup: "/init.scope",
+	}
 	p.pgid, p.sid = p.pid, p.pid
 	p.stdin.kind, p.stdout.kind = scan.StdinNull, scan.StdinNull
 	if parent != nil {
@@ -262,8 +264,7 @@ func (p *task) ppid() int {
 	return p.parent.pid
 }
 
-// freePID takes the next number that is free, as the kernel does: upwards, and from the beginning when
-// the largest is reached.
+// freePID returns the next free PID, as the kernel does: upwards, and from the beginning again after the largest.
 func (m *machine) freePID() int {
 	if pid := m.nextPID; pid != 0 {
 		m.nextPID = 0
@@ -280,10 +281,10 @@ func (m *machine) freePID() int {
 	}
 }
 
-// own makes it the leader of a session of its own (setsid(2)).
+// setsid makes p the leader of a new session (setsid(2)).
 func (p *task) setsid() { p.pgid, p.sid, p.tty = p.pid, p.pid, "-" }
 
-// read puts something at its stdin; write at its stdout.
+// setStdin replaces stdin, setStdout stdout.
 func (p *task) setStdin(in descriptor) {
 	p.closeDescriptor(&p.stdin)
 	p.stdin = in
@@ -302,7 +303,7 @@ func (p *task) setStdout(out descriptor) {
 	}
 }
 
-// hold gives it the writing end of a wire, at a descriptor of its own; hear the reading end.
+// addWriter gives p another descriptor for the writing end of a pipe, addReader one for the reading end.
 func (p *task) addWriter(w *pipe) {
 	w.writers = append(w.writers, p)
 	p.pipes = append(p.pipes, w)
@@ -313,7 +314,7 @@ func (p *task) addReader(w *pipe) {
 	p.pipes = append(p.pipes, w)
 }
 
-// drop closes what it has at stdin or stdout.
+// closeDescriptor closes stdin or stdout.
 func (p *task) closeDescriptor(end *descriptor) {
 	if w := end.pipe; w != nil {
 		*end = descriptor{kind: scan.StdinNull}
@@ -321,7 +322,7 @@ func (p *task) closeDescriptor(end *descriptor) {
 	}
 }
 
-// let closes all its ends of a wire.
+// closePipe closes all of p's ends of a pipe.
 func (p *task) closePipe(w *pipe) {
 	is := func(q *task) bool { return q == p }
 	wrote := slices.Contains(w.writers, p)
@@ -332,7 +333,7 @@ func (p *task) closePipe(w *pipe) {
 	}
 }
 
-// hangUp tells the readers that nothing more will come.
+// hangUp gives the readers end-of-file.
 func (w *pipe) hangUp(m *machine) {
 	for _, r := range w.readers {
 		if r.stdin.pipe == w && r.eofDelay >= 0 {
@@ -341,10 +342,10 @@ func (w *pipe) hangUp(m *machine) {
 	}
 }
 
-// open tells that somebody can still write into it.
+// hasWriter reports whether a process can still write to the pipe.
 func (w *pipe) hasWriter() bool { return len(w.writers) > 0 || w.inTransit }
 
-// end lets a process end.
+// exit makes a process exit.
 func (m *machine) exit(p *task, why string) {
 	if p.exited || p == m.init {
 		return
@@ -380,7 +381,7 @@ func (m *machine) exit(p *task, why string) {
 	}
 }
 
-// heir is who adopts the children of p: the nearest ancestor that asked for it, or the first process.
+// adopter is the process that adopts the children of p: the nearest subreaper above it, or init.
 func (m *machine) adopter(p *task) *task {
 	for up := p.parent; up != nil; up = up.parent {
 		if up.subreaper && !up.exited {

@@ -20,8 +20,8 @@ import (
 	"mcpdoctor/scan/lockfile"
 )
 
-// bench is a machine on which a client is at work, beside whom others can be put. Nobody but those that
-// a test makes orphans may be signalled in any test.
+// bench is a machine with a client at work, to which a test adds processes. Only those that the test makes orphans may
+// be signalled.
 type bench struct {
 	*machine
 	t           testing.TB
@@ -29,8 +29,8 @@ type bench struct {
 	cron        *task
 	client      *task
 	server      *task
-	interactive      bool
-	stdin          io.Reader
+	interactive bool
+	stdin       io.Reader
 	locked      error
 }
 
@@ -39,7 +39,7 @@ const (
 	obsidian   = "node /home/dev/.npm-global/bin/obsidian-mcp-server"
 )
 
-// onBench runs a test in a bubble of its own.
+// onBench runs a subtest in a bubble of testing/synctest.
 func onBench(t *testing.T, name string, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// lookalikes are alive, and each has something that orphans have.
+// lookalikes starts processes that are in use and share a trait with orphans.
 func (b *bench) lookalikes() {
 	alive := func(up *task, line, what string) *task {
 		p := b.start(up, line)
@@ -88,7 +88,7 @@ func (b *bench) lookalikes() {
 	b.serve(worker, "python3 -m mcp_server_git").purposes[0].neededBy = worker
 }
 
-// serve starts a stdio server below a client, which uses it.
+// serve starts a stdio server that its client uses.
 func (m *machine) serve(client *task, line string) *task {
 	p := m.start(client, line)
 	m.connect(client, p, scan.StdinSocket)
@@ -96,7 +96,7 @@ func (m *machine) serve(client *task, line string) *task {
 	return p
 }
 
-// connect puts two wires between a client and a server.
+// connect puts a pipe in each direction between a client and a server.
 func (m *machine) connect(client, server *task, kind scan.StdinType) {
 	in, out := &pipe{kind: kind}, &pipe{kind: kind}
 	server.setStdin(descriptor{kind: kind, pipe: in})
@@ -105,7 +105,7 @@ func (m *machine) connect(client, server *task, kind scan.StdinType) {
 	client.addReader(out)
 }
 
-// orphan makes a server with its launchers, which its client left behind so long ago.
+// orphan makes a server with its launchers, whose client exited when they were started, age ago.
 func (b *bench) orphan(age time.Duration, lines ...string) []*task {
 	present := b.present
 	b.present -= age
@@ -143,7 +143,7 @@ func (b *bench) reap(ctx context.Context, args ...string) result {
 	return result{code, out.String(), err.String()}
 }
 
-// wants checks the exit code and what was said.
+// expect checks the exit code and that the output contains words.
 func (b *bench) expect(r result, code int, words ...string) {
 	b.t.Helper()
 	if r.code != code {
@@ -156,7 +156,7 @@ func (b *bench) expect(r result, code int, words ...string) {
 	}
 }
 
-// signalled checks which signals were sent, as "SIGTERM 4711".
+// expectSignals checks which signals were sent, as "SIGTERM 4711".
 func (b *bench) expectSignals(want ...string) {
 	b.t.Helper()
 	got := []string{}
@@ -211,7 +211,7 @@ func TestReapFromCron(t *testing.T) {
 	})
 }
 
-// Identity: what was looked at is what is signalled, or nobody is.
+// Identity: only the process that was looked at is signalled.
 func TestReapIdentity(t *testing.T) {
 	onBench(t, "the PID is given to another between look and signal", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
@@ -257,7 +257,7 @@ func TestReapIdentity(t *testing.T) {
 	})
 }
 
-// Who has become owned between the looks is spared.
+// What is in use again at the second look is skipped.
 func TestReapSpares(t *testing.T) {
 	onBench(t, "a worker holds its stdin again", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
@@ -281,14 +281,14 @@ func TestReapSpares(t *testing.T) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		b.after(time.Second, func() {
 			p.unreadable = []string{"stdin", "listen"}
-			p.purposes = []*purpose{{what: "nobody knows"}}
+			p.purposes = []*purpose{{what: "unknown"}}
 		})
 		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
 		b.expectSignals()
 	})
 }
 
-// The clocks: what was too young at the first look is kept, whatever they do before the second.
+// Clocks: what was too young at the first look is kept, whatever the clocks do before the second.
 func TestReapClocks(t *testing.T) {
 	for name, change := range map[string]func(*bench){
 		"set forward by hours":  func(b *bench) { b.clockSet += 5 * time.Hour },
@@ -308,7 +308,7 @@ func TestReapClocks(t *testing.T) {
 	}
 }
 
-// How processes take it.
+// How processes react to signals.
 func TestReapBehaviours(t *testing.T) {
 	chain := []string{"=npm exec @modelcontextprotocol/server-everything", "sh -c 'mcp-server-everything'", everything}
 	onBench(t, "launchers end when their child has", func(t *testing.T, b *bench) {
@@ -316,13 +316,13 @@ func TestReapBehaviours(t *testing.T) {
 		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
 		b.expectSignals(sigterms(c[2])...)
 	})
-	onBench(t, "launchers stay, and pass it on to nobody", func(t *testing.T, b *bench) {
+	onBench(t, "launchers stay, and do not forward SIGTERM", func(t *testing.T, b *bench) {
 		c := b.orphan(2*time.Hour, chain...)
 		c[0].exitsWithChildren, c[1].exitsWithChildren, c[0].forwardsTerm = false, false, true
 		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
 		b.expectSignals(sigterms(c[2], c[1], c[0])...)
 	})
-	onBench(t, "deaf to SIGTERM", func(t *testing.T, b *bench) {
+	onBench(t, "it ignores SIGTERM", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.termDelay = -1
 		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "killed mcp-server-everything")
@@ -374,19 +374,24 @@ func TestReapBehaviours(t *testing.T) {
 
 func TestReapAsks(t *testing.T) {
 	for _, c := range []struct {
-		name, in string
-		args     []string
-		code     int
-		ends     bool
+		name, stdin string
+		args        []string
+		code        int
+		terminates  bool
 	}{
-		{"yes", "y\n", nil, 0, true}, {"yes, as a word", "Yes\n", nil, 0, true}, {"no", "n\n", nil, 1, false}, {"an empty line", "\n", nil, 1, false},
-		{"something else", "yeah\n", nil, 1, false}, {"no answer", "", nil, 2, false}, {"told not to ask", "", []string{"--yes"}, 0, true},
+		{"yes", "y\n", nil, 0, true},
+		{"yes, as a word", "Yes\n", nil, 0, true},
+		{"no", "n\n", nil, 1, false},
+		{"an empty line", "\n", nil, 1, false},
+		{"something else", "yeah\n", nil, 1, false},
+		{"no answer", "", nil, 2, false},
+		{"--yes", "", []string{"--yes"}, 0, true},
 	} {
 		onBench(t, c.name, func(t *testing.T, b *bench) {
 			p := b.orphan(2*time.Hour, everything)[0]
-			b.interactive, b.stdin = true, strings.NewReader(c.in)
+			b.interactive, b.stdin = true, strings.NewReader(c.stdin)
 			r := b.reap(t.Context(), append([]string{"--older-than", "1h"}, c.args...)...)
-			if b.expect(r, c.code); p.exited != c.ends {
+			if b.expect(r, c.code); p.exited != c.terminates {
 				t.Errorf("ended is %t\n%s%s", p.exited, r.out, r.err)
 			}
 			if asked := strings.Contains(r.err, "Terminate 1 process? [y/N]"); asked == (c.args != nil) {
@@ -425,10 +430,18 @@ func TestReapAsks(t *testing.T) {
 	})
 }
 
-// What only shows opens no process.
+// A run that only shows opens no process.
 func TestReapShows(t *testing.T) {
 	snapshot := filepath.Join(t.TempDir(), "s.json")
-	for _, args := range [][]string{{}, {"-v"}, {"--json"}, {"--dry-run"}, {"--older-than", "1h", "--dry-run"}, {"--older-than", "0s", "--dry-run", "--yes", "--rule", "orphan"}, {"--older-than", "0s", "--yes", "--from", snapshot}} {
+	for _, args := range [][]string{
+		{},
+		{"-v"},
+		{"--json"},
+		{"--dry-run"},
+		{"--older-than", "1h", "--dry-run"},
+		{"--older-than", "0s", "--dry-run", "--yes", "--rule", "orphan"},
+		{"--older-than", "0s", "--yes", "--from", snapshot},
+	} {
 		onBench(t, "reap "+strings.Join(args, " "), func(t *testing.T, b *bench) {
 			p := b.orphan(2*time.Hour, everything)[0]
 			s, err := look.Once(t.Context(), b, b.wall(), look.Options{})
@@ -495,7 +508,7 @@ func TestReapConsent(t *testing.T) {
 	})
 	onBench(t, "its rule is named", func(t *testing.T, b *bench) {
 		p := listening(b)
-		// The look-alikes that the rule gives up on request as well are what the user has agreed to.
+		// The look-alikes that the rule selects on request are included in the consent.
 		b.forbidden = func(to *task, _ string) string { return "" }
 		b.expect(b.reap(t.Context(), "--older-than", "1h", "--rule", "orphan"), 0)
 		if !p.exited || b.client.exited || b.server.exited {
@@ -597,7 +610,9 @@ func TestReapWritesDown(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &plan); err != nil {
 			t.Fatalf("%v: %s", err, r.out)
 		}
-		if b.expect(r, 0); plan.Kind != "mcpdoctor.reap" || !plan.Acted || len(plan.Instances) != 1 || plan.Instances[0].Outcome != "ended" || plan.Instances[0].RootPID != p.pid || plan.Summary.Ended != 1 {
+		b.expect(r, 0)
+		if plan.Kind != "mcpdoctor.reap" || !plan.Acted || plan.Summary.Ended != 1 ||
+			len(plan.Instances) != 1 || plan.Instances[0].Outcome != "ended" || plan.Instances[0].RootPID != p.pid {
 			t.Errorf("the plan is %+v", plan)
 		}
 	})

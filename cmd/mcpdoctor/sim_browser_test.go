@@ -16,9 +16,14 @@ var drivenForms = [][]string{
 	{"node /home/dev/.npm-global/bin/chrome-devtools-mcp"},
 }
 
-var profiles = []string{"/tmp/playwright_chromiumdev_profile-a1", "/home/dev/.cache/ms-playwright-mcp/mcp-chrome-1", "/tmp/puppeteer_dev_chrome_profile-x1", "/home/dev/.cache/chrome-devtools-mcp/chrome-profile"}
+var profiles = []string{
+	"/tmp/playwright_chromiumdev_profile-a1",
+	"/home/dev/.cache/ms-playwright-mcp/mcp-chrome-1",
+	"/tmp/puppeteer_dev_chrome_profile-x1",
+	"/home/dev/.cache/chrome-devtools-mcp/chrome-profile",
+}
 
-// storyBrowser is a browser that a server, or a script of the user's own, has started.
+// storyBrowser starts a browser, from a server or from a script of the user.
 func (s *simulation) storyBrowser() {
 	a := s.account()
 	if s.chance(30) {
@@ -42,7 +47,7 @@ func (s *simulation) storyBrowser() {
 	}
 }
 
-// browse starts a browser with its processes.
+// startBrowser starts a browser with its processes.
 func (s *simulation) startBrowser(driver *task, why *purpose, piped bool) *task {
 	profile := profiles[s.IntN(len(profiles))]
 	line := "/opt/google/chrome/chrome --headless --enable-automation --user-data-dir=" + profile
@@ -75,7 +80,7 @@ func (s *simulation) startBrowser(driver *task, why *purpose, piped bool) *task 
 		c.purposes = b.purposes
 		u.tasks = append(u.tasks, c)
 	}
-	if s.chance(40) { // it belongs to the browser, and to nobody above it
+	if s.chance(40) { // part of the browser, adopted by init
 		h := s.start(s.init, "/opt/google/chrome/chrome_crashpad_handler --monitor-self")
 		h.setsid()
 		h.uid = b.uid
@@ -84,7 +89,7 @@ func (s *simulation) startBrowser(driver *task, why *purpose, piped bool) *task 
 	return b
 }
 
-// scripted is a browser that a script drives, and may come back to.
+// scriptBrowser starts a browser that a script drives, and may return to.
 func (s *simulation) scriptBrowser(a *account) {
 	sh := a.shells[0]
 	if sh.exited {
@@ -94,20 +99,20 @@ func (s *simulation) scriptBrowser(a *account) {
 	wanted := &purpose{what: "a script of the user's drives it"}
 	b := s.startBrowser(script, wanted, s.chance(40))
 	if b.stdin.pipe != nil {
-		wanted.neededBy = script // nobody else can reach it
+		wanted.neededBy = script // no other process can reach it
 	}
 	if s.chance(50) {
 		s.at(s.moment(s.present), func() {
 			s.exit(script, "has done its part")
 			b.busyConnections = 0
 			if b.stdin.pipe == nil && s.chance(60) {
-				s.at(s.moment(s.now), func() { b.busyConnections = 1 }) // and comes back
+				s.at(s.moment(s.now), func() { b.busyConnections = 1 }) // it returns
 			}
 		})
 	}
 }
 
-// undecided tells that a needed server of the same kind has no browser of its own, so that one may be its.
+// undecided reports whether b may belong to a server of the same kind that is in use and has no browser.
 func (s *simulation) undecided(b *task) bool {
 	for _, u := range s.units {
 		for _, d := range []string{"playwright", "puppeteer", "devtools"} {

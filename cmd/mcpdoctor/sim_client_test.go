@@ -10,7 +10,7 @@ import (
 
 var errNotPermitted = errors.New("operation not permitted")
 
-// story lets something begin now, of which most will happen later.
+// story starts one story now; most of it happens later.
 func (s *simulation) story() {
 	switch n := s.IntN(100); {
 	case n < 40:
@@ -40,15 +40,15 @@ func (s *simulation) story() {
 	}
 }
 
-// open is a client and what it has started.
+// runningClient is a client with its servers.
 type runningClient struct {
 	client  *task
-	style     clientStyle
+	style   clientStyle
 	servers []*unit
-	shell   *task // nil when it has no terminal
+	shell   *task // nil if it has no terminal
 }
 
-// storyClient is the life of one client.
+// storyClient starts a client, which may do some things and exit.
 func (s *simulation) storyClient() {
 	o := s.startClient(s.account())
 	s.startServers(o)
@@ -61,7 +61,10 @@ func (s *simulation) storyClient() {
 }
 
 func (s *simulation) startClient(a *account) *runningClient {
-	o := &runningClient{style: clientStyle{kind: oneOf(s, scan.StdinPipe, scan.StdinSocket), ownSession: s.chance(30), leaksDescriptors: s.chance(12), movesStdin: s.chance(12)}}
+	o := &runningClient{style: clientStyle{
+		kind:       oneOf(s, scan.StdinPipe, scan.StdinSocket),
+		ownSession: s.chance(30), leaksDescriptors: s.chance(12), movesStdin: s.chance(12),
+	}}
 	sh := a.shells[s.IntN(len(a.shells))]
 	if sh.exited {
 		sh = s.logInShell(a, "/user.slice/")
@@ -76,7 +79,7 @@ func (s *simulation) startClient(a *account) *runningClient {
 		o.client = s.start(a.manager, oneOf(s, "/opt/Cursor/cursor", "/usr/share/code/code", "/opt/claude-desktop/claude-desktop"))
 		o.client.setsid()
 		o.client.uid = a.uid
-	case 7: // without a person in front of it
+	case 7: // not interactive
 		o.client, o.shell = s.start(sh, "claude -p 'tidy up' --output-format stream-json"), sh
 		o.client.tty = "-"
 	case 8:
@@ -94,7 +97,7 @@ func (s *simulation) startClient(a *account) *runningClient {
 	return o
 }
 
-// set starts a set of servers.
+// startServers starts a set of servers.
 func (s *simulation) startServers(o *runningClient) {
 	o.servers = nil
 	for range 1 + s.IntN(4) {
@@ -102,39 +105,39 @@ func (s *simulation) startServers(o *runningClient) {
 	}
 }
 
-// another starts one more server.
+// startServer starts one more server.
 func (s *simulation) startServer(o *runningClient) {
 	session := &purpose{what: "its client talks to it", neededBy: o.client}
 	o.servers = append(o.servers, s.server(o.client, o.style, o.servers, session))
 }
 
-// turn is something that a client does in its life.
+// clientEvent is one thing that a client does.
 func (s *simulation) clientEvent(o *runningClient) {
 	if o.client.exited {
 		return
 	}
 	servers := o.servers
 	switch s.IntN(10) {
-	case 0: // it starts all again, and ends the old ones
+	case 0: // it restarts all servers
 		s.closeServers(o.client, servers, true)
 		s.startServers(o)
-	case 1: // it starts all again, and forgets the old ones
+	case 1: // it starts all again and forgets the old ones
 		s.startServers(o)
 		for _, u := range servers {
 			u.session.over = u.session.neededBy == o.client
 		}
-	case 2: // another conversation, which uses servers of its own
+	case 2: // another conversation, with servers of its own
 		s.startServers(o)
-	case 3: // it closes stdin, and believes that this is enough
+	case 3: // it closes stdin and does not check
 		s.closeServers(o.client, servers, false)
-	case 4: // one server crashes, and is started again
+	case 4: // one server crashes and is restarted
 		if u := servers[s.IntN(len(servers))]; !u.main.exited {
 			s.exit(u.main, "crashed")
 			s.startServer(o)
 		}
-	case 5: // a server's launcher alone is killed
+	case 5: // only a server's launcher is killed
 		s.exit(servers[s.IntN(len(servers))].tasks[0], "killed by hand")
-	case 6: // a helper of the client gets all descriptors, and goes on with the work
+	case 6: // a worker of the client inherits all descriptors
 		w := s.start(o.client, "python worker.py")
 		w.purposes = []*purpose{{what: "it works for a client", over: s.chance(40)}}
 		for _, u := range servers {
@@ -146,14 +149,14 @@ func (s *simulation) clientEvent(o *runningClient) {
 				w.addReader(out)
 			}
 		}
-	case 7: // it is stopped, and goes on later
+	case 7: // it is stopped, and continued later
 		o.client.state = "T"
 		s.at(s.moment(s.present), func() {
 			if !o.client.exited {
 				o.client.state = "S"
 			}
 		})
-	case 8: // one end is on its way to another process, for a moment
+	case 8: // one end is passed to another process (SCM_RIGHTS)
 		if w := servers[0].tasks[0].stdin.pipe; w != nil && w.hasWriter() {
 			w.inTransit = true
 			s.after(s.between(time.Millisecond, 3*time.Second), func() {
@@ -167,8 +170,8 @@ func (s *simulation) clientEvent(o *runningClient) {
 	}
 }
 
-// close is how an SDK ends servers: it closes their stdin, waits two seconds, terminates the process
-// that it started, waits again, and kills.
+// closeServers does what an SDK does: it closes stdin, waits 2 s, sends SIGTERM to the process that it started,
+// waits again, and kills it.
 func (s *simulation) closeServers(client *task, servers []*unit, kill bool) {
 	for _, u := range servers {
 		top := u.tasks[0]
@@ -178,7 +181,7 @@ func (s *simulation) closeServers(client *task, servers []*unit, kill bool) {
 		if out := top.stdout.pipe; out != nil && s.chance(50) {
 			client.closePipe(out)
 		}
-		// It is in use until its client would end it by a signal itself.
+		// It is in use until its client would signal it.
 		s.after(2*time.Second, func() { u.session.over = u.session.over || u.session.neededBy == client })
 		if kill {
 			s.after(2*time.Second, func() {
@@ -195,7 +198,7 @@ func (s *simulation) closeServers(client *task, servers []*unit, kill bool) {
 	}
 }
 
-// leave is how a client ends.
+// exitClient ends a client in one of several ways.
 func (s *simulation) exitClient(o *runningClient) {
 	if o.client.exited {
 		return
@@ -206,10 +209,10 @@ func (s *simulation) exitClient(o *runningClient) {
 	case 3:
 		s.closeServers(o.client, o.servers, true)
 		s.after(4100*time.Millisecond, func() { s.exit(o.client, "quit") })
-	case 4: // it does not wait for them
+	case 4: // it does not wait for its servers
 		s.closeServers(o.client, o.servers, false)
 		s.after(50*time.Millisecond, func() { s.exit(o.client, "quit") })
-	case 5: // its terminal is closed: all in its session are told
+	case 5: // its terminal is closed: its session gets SIGHUP
 		if o.shell == nil {
 			return
 		}
@@ -222,42 +225,42 @@ func (s *simulation) exitClient(o *runningClient) {
 	}
 }
 
-// ask lets somebody ask a server once: `printf ... | server`, with the answer going somewhere. Until it
-// has answered it is in use.
-func (s *simulation) oneShot(who *task) {
+// oneShot asks a server once, like `printf ... | server`, and sends the answer somewhere. The server is in use until
+// it has answered.
+func (s *simulation) oneShot(asker *task) {
 	form := forms[s.IntN(len(forms))]
-	up, line := who, form[len(form)-1]
-	asked := &purpose{what: "somebody asked once"}
+	up, line := asker, form[len(form)-1]
+	asked := &purpose{what: "a script waits for the answer"}
 	if line[0] == '=' || len(form) > 1 {
 		line, form = "mcp-server-fetch", []string{"mcp-server-fetch"}
 	}
 	switch s.IntN(4) {
 	case 0:
 	case 1, 2:
-		up = s.start(who, oneOf(s, "sh -c 'printf x | "+line+"'", "/bin/bash -lc 'cat requests.json | "+line+"'", "bash /home/dev/ask.sh"))
+		up = s.start(asker, oneOf(s, "sh -c 'printf x | "+line+"'", "/bin/bash -lc 'cat requests.json | "+line+"'", "bash /home/dev/ask.sh"))
 	case 3:
-		up = s.start(who, "python3 ask.py")
+		up = s.start(asker, "python3 ask.py")
 	}
-	if up != who {
+	if up != asker {
 		up.tty, up.exitsWithChildren = "-", true
-		asked.neededBy = who
+		asked.neededBy = asker
 		up.purposes = []*purpose{asked}
 	}
 	work := &purpose{what: "it works on an answer", neededBy: up}
 	u := s.serverOf(up, clientStyle{kind: oneOf(s, scan.StdinPipe, scan.StdinPipe, scan.StdinSocket)}, nil, work, form)
 	u.kind = other
 	in, out := u.tasks[0].stdin.pipe, u.tasks[0].stdout.pipe
-	if shell := up != who && up.args[0] != "python3"; shell && len(who.purposes) > 0 {
-		who.addReader(out) // a client reads what its commands write
+	if shell := up != asker && up.args[0] != "python3"; shell && len(asker.purposes) > 0 {
+		asker.addReader(out) // a client reads the output of its commands
 	} else if shell {
 		for _, p := range u.tasks {
-			p.setStdout(who.stdout)
+			p.setStdout(asker.stdout)
 		}
 	}
 	in.unread = s.chance(10)
 	long := s.between(time.Second, 40*time.Minute)
 	switch s.IntN(5) {
-	case 0: // into a file, which is there afterwards
+	case 0: // into a file
 		work.neededBy = nil
 		for _, p := range u.tasks {
 			p.setStdout(descriptor{kind: scan.StdinFile})
@@ -269,14 +272,14 @@ func (s *simulation) oneShot(who *task) {
 		r.purposes = []*purpose{work}
 		up.closePipe(out)
 		work.neededBy = nil
-	case 2: // nobody wants the answer, but what it does
+	case 2: // to /dev/null: only its effect is wanted
 		work.neededBy = nil
 		for _, p := range u.tasks {
 			p.setStdout(descriptor{kind: scan.StdinNull})
 		}
 	}
 	up.closePipe(in)
-	for _, p := range u.tasks { // an answer is finished whatever happens to stdin
+	for _, p := range u.tasks { // it finishes its answer whatever happens to stdin
 		p.eofDelay = -1
 	}
 	s.after(long, func() {
@@ -285,28 +288,28 @@ func (s *simulation) oneShot(who *task) {
 			s.exit(u.main, "it has answered")
 		}
 	})
-	if up != who && s.chance(40) { // who asked leaves it to work in the background
+	if up != asker && s.chance(40) { // it is left running in the background
 		s.at(s.moment(s.present), func() { s.exit(up, "left it in the background") })
 	}
 }
 
 func (s *simulation) storyOneShot() {
 	a := s.account()
-	who := a.shells[0]
+	asker := a.shells[0]
 	if s.chance(30) && !s.host.Container {
 		if i := slices.IndexFunc(s.init.children, func(p *task) bool { return p.args[0] == "/usr/sbin/cron" }); i >= 0 {
-			who = s.start(s.init.children[i], "/usr/sbin/CRON -f")
-			who = s.start(who, "/bin/sh -c /home/dev/bin/heartbeat.sh")
-			who.setsid()
-			who.uid = a.uid
+			asker = s.start(s.init.children[i], "/usr/sbin/CRON -f")
+			asker = s.start(asker, "/bin/sh -c /home/dev/bin/heartbeat.sh")
+			asker.setsid()
+			asker.uid = a.uid
 		}
 	}
-	if !who.exited {
-		s.oneShot(who)
+	if !asker.exited {
+		s.oneShot(asker)
 	}
 }
 
-// storyReuse gives the number of an orphan that ends to something that lives.
+// storyReuse gives the PID of an orphan that exits to a server in use.
 func (s *simulation) storyReuse() {
 	o := s.startClient(s.account())
 	s.startServers(o)
@@ -324,7 +327,7 @@ func (s *simulation) storyReuse() {
 	})
 }
 
-// storyBystanders are programs that look like something and are nothing.
+// storyBystanders starts programs that only look like MCP servers.
 func (s *simulation) storyBystanders() {
 	a := s.account()
 	for range 1 + s.IntN(4) {
@@ -332,12 +335,22 @@ func (s *simulation) storyBystanders() {
 		if up.exited {
 			continue
 		}
-		p := s.start(up, oneOf(s, "tail -F /var/log/mcp-server.log", "grep -rn modelcontextprotocol /home/dev/src", "nvim /home/dev/.cursor/mcp.json",
-			"git clone https://github.com/modelcontextprotocol/servers.git mcp-servers", "node /home/dev/src/mcp-server-demo/node_modules/.bin/vitest run packages/mcp-server",
-			"node build.js", "postgres: writer", "/usr/bin/python3 /srv/mcp-server-metrics/collect_loop.py", "/bin/bash /home/dev/bin/nightly-backup.sh /home/dev/src/mcp-server-demo",
-			"node /home/dev/.vscode/extensions/eslint/server.js --stdio", "/opt/google/chrome/chrome", "/opt/google/chrome/chrome_crashpad_handler --monitor-self"))
+		p := s.start(up, oneOf(s,
+			"tail -F /var/log/mcp-server.log",
+			"grep -rn modelcontextprotocol /home/dev/src",
+			"nvim /home/dev/.cursor/mcp.json",
+			"git clone https://github.com/modelcontextprotocol/servers.git mcp-servers",
+			"node /home/dev/src/mcp-server-demo/node_modules/.bin/vitest run packages/mcp-server",
+			"node build.js",
+			"postgres: writer",
+			"/usr/bin/python3 /srv/mcp-server-metrics/collect_loop.py",
+			"/bin/bash /home/dev/bin/nightly-backup.sh /home/dev/src/mcp-server-demo",
+			"node /home/dev/.vscode/extensions/eslint/server.js --stdio",
+			"/opt/google/chrome/chrome",
+			"/opt/google/chrome/chrome_crashpad_handler --monitor-self",
+		))
 		p.uid = a.uid
-		if s.chance(40) { // a stdin that nobody is at
+		if s.chance(40) { // a closed stdin
 			p.setStdin(descriptor{kind: scan.StdinPipe, pipe: &pipe{kind: scan.StdinPipe}})
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"mcpdoctor/scan"
 )
 
-// storyHeadless is a client without a person in front of it, which works on something. Who started it
-// may be gone; somebody waits for what it does all the same.
+// storyHeadless starts a non-interactive client that works on something. What started it may exit; the result is
+// wanted all the same.
 func (s *simulation) storyHeadless() {
 	a := s.account()
 	up := a.shells[0]
@@ -17,11 +17,13 @@ func (s *simulation) storyHeadless() {
 	if s.chance(50) {
 		up = s.start(up, "bash /home/dev/bin/nightly.sh")
 	}
-	c := s.start(up, oneOf(s, "claude -p 'tidy up' --output-format stream-json", "claude -p x", "codex exec 'tidy up'", "opencode run 'tidy up'"))
+	c := s.start(up, oneOf(s,
+		"claude -p 'tidy up' --output-format stream-json", "claude -p x", "codex exec 'tidy up'", "opencode run 'tidy up'"))
 	c.tty, c.termDelay = "-", 0
-	c.setStdin(oneOf(s, descriptor{kind: scan.StdinNull}, descriptor{kind: scan.StdinPipe, pipe: &pipe{kind: scan.StdinPipe}}, descriptor{kind: scan.StdinFile}))
+	closed := descriptor{kind: scan.StdinPipe, pipe: &pipe{kind: scan.StdinPipe}}
+	c.setStdin(oneOf(s, descriptor{kind: scan.StdinNull}, closed, descriptor{kind: scan.StdinFile}))
 	c.setStdout(oneOf(s, descriptor{kind: scan.StdinNull}, descriptor{kind: scan.StdinFile}))
-	work := &purpose{what: "somebody waits for what it does"}
+	work := &purpose{what: "its result is wanted"}
 	c.purposes = []*purpose{work}
 	o := &runningClient{client: c, style: clientStyle{kind: scan.StdinPipe}}
 	s.startServers(o)
@@ -38,10 +40,10 @@ func (s *simulation) storyHeadless() {
 	}
 }
 
-// storyDeep is a server that uses others as their client, or a client that drives another.
+// storyDeep starts a server that is a client of others, or a client that drives another.
 func (s *simulation) storyDeep() {
 	o := s.startClient(s.account())
-	if s.chance(50) { // a desktop application over sessions of its own
+	if s.chance(50) { // a desktop application and its sessions
 		app := s.start(o.client, "/opt/claude/claude --output-format stream-json --input-format stream-json")
 		app.tty, app.termDelay = "-", 0
 		app.purposes = []*purpose{{what: "an application drives it", neededBy: o.client}}
@@ -53,7 +55,8 @@ func (s *simulation) storyDeep() {
 		}
 	} else {
 		session := &purpose{what: "its client talks to it", neededBy: o.client}
-		hub := s.serverOf(o.client, o.style, nil, session, []string{oneOf(s, "node /home/dev/.npm-global/bin/1mcp", "python3 -m mcp_server_hub", "/usr/local/bin/nanobot run /config/nanobot.yaml")})
+		line := oneOf(s, "node /home/dev/.npm-global/bin/1mcp", "python3 -m mcp_server_hub", "/usr/local/bin/nanobot run /config/nanobot.yaml")
+		hub := s.serverOf(o.client, o.style, nil, session, []string{line})
 		o.servers = []*unit{hub}
 		for range 1 + s.IntN(3) {
 			s.server(hub.main, o.style, nil, &purpose{what: "its hub talks to it", neededBy: hub.main})
@@ -70,15 +73,15 @@ func (s *simulation) storyDeep() {
 	}
 }
 
-// storyTools is a server whose tools start programs that a person works with, when the server is gone
-// as well.
+// storyTools starts a server whose tools start programs that a person uses, even after the server has exited.
 func (s *simulation) storyTools() {
 	o := s.startClient(s.account())
 	session := &purpose{what: "its client talks to it", neededBy: o.client}
 	u := s.serverOf(o.client, o.style, nil, session, []string{"node /home/dev/.npm-global/bin/desktop-commander"})
 	o.servers = []*unit{u}
 	for range 1 + s.IntN(2) {
-		p := s.start(u.main, oneOf(s, "npm run dev", "bash -c 'make -j8'", "python3 train.py", "node /srv/app/server.js", "vite --port 5173", "claude -p fix"))
+		p := s.start(u.main, oneOf(s,
+			"npm run dev", "bash -c 'make -j8'", "python3 train.py", "node /srv/app/server.js", "vite --port 5173", "claude -p fix"))
 		p.purposes = []*purpose{{what: "a person works with it"}}
 		p.setStdin(descriptor{kind: scan.StdinNull})
 	}
@@ -87,12 +90,13 @@ func (s *simulation) storyTools() {
 	}
 }
 
-// storyContainer is a server in a container, with the client of the container engine that its own client
-// has started. The container does not end with that one.
+// storyContainer starts a server in a container, by way of the container engine's client. The container outlives
+// that client.
 func (s *simulation) storyContainer() {
 	o := s.startClient(s.account())
 	session := &purpose{what: "its client talks to it", neededBy: o.client}
-	u := s.serverOf(o.client, o.style, nil, session, []string{oneOf(s, "docker run --rm -i --init ghcr.io/github/github-mcp-server", "docker run -i --rm mcp/time")})
+	line := oneOf(s, "docker run --rm -i --init ghcr.io/github/github-mcp-server", "docker run -i --rm mcp/time")
+	u := s.serverOf(o.client, o.style, nil, session, []string{line})
 	u.kind = other
 	shim := s.start(s.init, "/usr/bin/containerd-shim-runc-v2 -namespace moby -id 0123456789abcdef")
 	shim.subreaper, shim.uid = true, 0
@@ -112,7 +116,7 @@ func (s *simulation) storyContainer() {
 	}
 }
 
-// storyClocks lets the machine sleep, or somebody set its clock, while reap is at work.
+// storyClocks suspends the machine or sets its clock while reap is running.
 func (s *simulation) storyClocks() {
 	s.at(s.now+s.between(0, 9*time.Second), func() {
 		switch s.IntN(3) {

@@ -19,18 +19,22 @@ import (
 )
 
 var (
-	simWorlds = flag.Int("sim.worlds", 10_000, "how many worlds TestSimulation makes")
-	simSeed   = flag.Int64("sim.seed", -1, "the one world that TestSimulation makes, and tells about")
+	simWorlds = flag.Int("sim.worlds", 10_000, "number of worlds of TestSimulation")
+	simSeed   = flag.Int64("sim.seed", -1, "seed of the only world of TestSimulation, to be shown")
 )
 
-// tally is what came out of some worlds.
+// tally adds up the results of some worlds.
 type tally struct {
 	worlds, looks, signals, acted, mistakes int
-	provable, reaped                           map[kind]int
+	provable, reaped                        map[kind]int
 }
 
 func (y *tally) add(o *tally) {
-	y.worlds, y.looks, y.signals, y.acted, y.mistakes = y.worlds+o.worlds, y.looks+o.looks, y.signals+o.signals, y.acted+o.acted, y.mistakes+o.mistakes
+	y.worlds += o.worlds
+	y.looks += o.looks
+	y.signals += o.signals
+	y.acted += o.acted
+	y.mistakes += o.mistakes
 	for k, n := range o.provable {
 		y.provable[k] += n
 		y.reaped[k] += o.reaped[k]
@@ -39,19 +43,20 @@ func (y *tally) add(o *tally) {
 
 func newTally() *tally { return &tally{provable: map[kind]int{}, reaped: map[kind]int{}} }
 
-// share is the part of the provable orphans of a kind that was ended.
+// share is the part of the provable leaks of a kind that was reaped.
 func (y *tally) share(k kind) float64 { return float64(y.reaped[k]) / float64(max(1, y.provable[k])) }
 
 func (y *tally) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d worlds (%d with an act), %d looks, %d signals, %d mistakes; of what could be known to be left over, ended", y.worlds, y.acted, y.looks, y.signals, y.mistakes)
+	fmt.Fprintf(&b, "%d worlds (%d with signals), %d looks, %d signals, %d mistakes; of the provable leaks, reaped",
+		y.worlds, y.acted, y.looks, y.signals, y.mistakes)
 	for _, k := range []kind{orphan, child, browser} {
 		fmt.Fprintf(&b, " %d of %d %s (%.1f %%)", y.reaped[k], y.provable[k], k, 100*y.share(k))
 	}
 	return b.String()
 }
 
-// TestSimulation lets reap loose on worlds whose truth is known.
+// TestSimulation runs reap in worlds whose truth is known.
 func TestSimulation(t *testing.T) {
 	if *simSeed >= 0 {
 		o := simulate(t, uint64(*simSeed), nil)
@@ -66,7 +71,7 @@ func TestSimulation(t *testing.T) {
 		worlds = min(worlds, 1000)
 	}
 	sum := newTally()
-	const enough = 40 // worlds that went wrong
+	const enough = 40 // worlds with mistakes
 	var next, bad atomic.Int64
 	var mu sync.Mutex
 	t.Run("worlds", func(t *testing.T) {
@@ -80,7 +85,8 @@ func TestSimulation(t *testing.T) {
 					switch {
 					case len(o.mistakes) == 0:
 					case bad.Add(1) == 1:
-						t.Errorf("seed %d: %s\n%s\nto see it again: go test ./cmd/mcpdoctor -run TestSimulation -sim.seed=%d", seed, strings.Join(o.mistakes, "\n"), o.story, seed)
+						t.Errorf("seed %d: %s\n%s\nto see it again: go test ./cmd/mcpdoctor -run TestSimulation -sim.seed=%d",
+							seed, strings.Join(o.mistakes, "\n"), o.story, seed)
 					default:
 						t.Errorf("seed %d: %s", seed, o.mistakes[0])
 					}
@@ -94,20 +100,20 @@ func TestSimulation(t *testing.T) {
 	t.Log(sum)
 	for k, least := range floors {
 		if sum.worlds >= 10_000 && sum.share(k) < least {
-			t.Errorf("%.0f %% of what could be known to be left over (%s) were ended, want %.0f %%: who ends nothing is no use", 100*sum.share(k), k, 100*least)
+			t.Errorf("%.0f %% of the provable leaks (%s) were reaped, want %.0f %%", 100*sum.share(k), k, 100*least)
 		}
 	}
 }
 
-// floors are the least shares. What is missing at the top are worlds in which something happens at the
-// very moment of the act: somebody connects to a gateway, so that nothing of it is proved any more.
+// floors are the least shares. The rest are worlds in which something happens at the moment of the reap: a client
+// connects to a gateway, and nothing of it is proved any more.
 var floors = map[kind]float64{orphan: 0.95, child: 0.6, browser: 0.9}
 
-// TestSimulationCanFail takes the safety away that each world is about, and demands that the simulation
-// finds who lives being signalled.
+// TestSimulationCanFail removes one safety at a time, and requires that the simulation notices signals to processes
+// in use.
 func TestSimulationCanFail(t *testing.T) {
 	for name, spoil := range map[string]func(*simulation){
-		"a look says of every stdin that nobody is at its other end": func(s *simulation) {
+		"every stdin looks closed": func(s *simulation) {
 			s.observer.distort = func(p *scan.Process) {
 				for _, end := range []*scan.Stdin{p.Stdin, p.Stdout} {
 					if end != nil && end.Peer == scan.PeerOpen {
@@ -116,15 +122,15 @@ func TestSimulationCanFail(t *testing.T) {
 				}
 			}
 		},
-		"a look sees nobody listen and no connection": func(s *simulation) {
+		"no port or connection is seen": func(s *simulation) {
 			s.observer.distort = func(p *scan.Process) {
 				if p.Listen != nil {
 					p.Listen, p.InboundConnections, p.InboundSilenceSeconds = []string{}, new(int), nil
 				}
 			}
 		},
-		"a look takes every process for an hour older than it is": func(s *simulation) { s.observer.ageAdded = time.Hour },
-		"a signal goes to a number and not to a process":          func(s *simulation) { s.signalsByPID = true },
+		"every process looks an hour older":        func(s *simulation) { s.observer.ageAdded = time.Hour },
+		"signals go to a PID and not to a process": func(s *simulation) { s.signalsByPID = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			const enough, most = 3, 20_000
@@ -135,19 +141,19 @@ func TestSimulationCanFail(t *testing.T) {
 					return
 				}
 			}
-			t.Errorf("living processes were signalled in %d of %d worlds only", found, most)
+			t.Errorf("processes in use were signalled in only %d of %d worlds", found, most)
 		})
 	}
 }
 
-// outcome is what came out of one world.
+// outcome is the result of one world.
 type outcome struct {
 	tally    *tally
 	mistakes []string
 	story    string
 }
 
-// simulate makes the world of a seed and runs reap in it. A test may spoil it.
+// simulate makes the world of a seed and runs reap in it. spoil may add a fault.
 func simulate(t *testing.T, seed uint64, spoil func(*simulation)) (o outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulation(seed)
@@ -160,11 +166,11 @@ func simulate(t *testing.T, seed uint64, spoil func(*simulation)) (o outcome) {
 	return o
 }
 
-// reap runs the command in the world, holds it against the truth, and lets the world go on a little.
+// reap runs the command, compares it with the truth, and lets the world go on for a while.
 func (s *simulation) reap(t *testing.T) outcome {
 	args, older, named := s.options()
 	s.self = s.startReap(args)
-	var before *scan.Snapshot // the table of the look before the act
+	var before *scan.Snapshot // the table of the last look before the signals
 	var up map[int]bool
 	s.forbidden = func(p *task, signal string) string {
 		if before != s.last {
@@ -191,7 +197,7 @@ func (s *simulation) reap(t *testing.T) outcome {
 	if s.chance(5) {
 		d := s.between(0, 12*time.Second)
 		time.AfterFunc(d, cancel)
-		time.AfterFunc(d+time.Millisecond, func() { s.cancelled.Store(true) }) // what was on its way may arrive
+		time.AfterFunc(d+time.Millisecond, func() { s.cancelled.Store(true) }) // a signal that is being sent may arrive
 	}
 	code := run(ctx, append([]string{"reap"}, args...), w)
 	s.mu.Lock()
@@ -213,16 +219,16 @@ func (s *simulation) reap(t *testing.T) outcome {
 		}
 		y.provable[u.kind]++
 		if slices.ContainsFunc(u.tasks, func(p *task) bool { return !p.exited }) {
-			left += fmt.Sprintf("not ended, though it could be known to be left over: %v\n", u.main)
+			left += fmt.Sprintf("not reaped, though provably leaked: %v\n", u.main)
 		} else {
 			y.reaped[u.kind]++
 		}
 	}
-	return outcome{y, s.mistakes, fmt.Sprintf("reap %s: exit code %d\n%s%s%s\nwhat happened, with the time since the start of the machine:\n%s\n\nwho is there at the end:\n%s",
+	return outcome{y, s.mistakes, fmt.Sprintf("reap %s: exit code %d\n%s%s%s\nhistory, by the boot clock:\n%s\n\nprocesses at the end:\n%s",
 		strings.Join(args, " "), code, out.String(), err.String(), left, strings.Join(s.history, "\n"), s.table())}
 }
 
-// byItself tells that a unit ended by itself, though somebody may have wanted to end it.
+// exitedByItself reports whether a unit exited without a signal of mcpdoctor.
 func exitedByItself(u *unit, signals []sentSignal) bool {
 	if !u.main.exited {
 		return false
@@ -230,7 +236,7 @@ func exitedByItself(u *unit, signals []sentSignal) bool {
 	return !slices.ContainsFunc(signals, func(x sentSignal) bool { return slices.Contains(u.tasks, x.to) })
 }
 
-// options draws how reap is called.
+// options draws the arguments of reap.
 func (s *simulation) options() (args []string, older time.Duration, named []string) {
 	word := oneOf(s, "0s", "5s", "30s", "1m", "10m", "1h", "2d")
 	var age span
@@ -240,7 +246,8 @@ func (s *simulation) options() (args []string, older time.Duration, named []stri
 	args = []string{"--older-than", word}
 	if s.chance(25) {
 		for range 1 + s.IntN(2) {
-			rule := oneOf(s, "orphan", "spawn-per-request", "stale-generation", "duplicate-sessions", "leftover-helper", "memory-growth", "runaway-parent")
+			rule := oneOf(s, "orphan", "spawn-per-request", "stale-generation", "duplicate-sessions", "leftover-helper",
+				"memory-growth", "runaway-parent")
 			named, args = append(named, rule), append(args, "--rule", rule)
 		}
 	}
@@ -251,7 +258,7 @@ func (s *simulation) options() (args []string, older time.Duration, named []stri
 		args = append(args, "--grace", "0s")
 	}
 	if s.chance(5) {
-		// Never less than usual: who wants no time between the looks gives up what the second is for.
+		// Never less than the default: without time between the looks, the second is of no use.
 		args = append(args, "--settle", "6s")
 	}
 	if s.interactive = s.chance(30); s.interactive && s.chance(50) {
@@ -260,7 +267,7 @@ func (s *simulation) options() (args []string, older time.Duration, named []stri
 	return args, age.Duration, named
 }
 
-// where starts the command somewhere: from cron, in a shell, from a client, as a tool of a server.
+// startReap starts mcpdoctor somewhere: from cron, in a shell, from a client, as a tool of a server.
 func (s *simulation) startReap(args []string) *task {
 	up := s.init
 	switch n := s.IntN(10); {
@@ -271,7 +278,7 @@ func (s *simulation) startReap(args []string) *task {
 		if sh := s.users[0].shells[0]; !sh.exited {
 			up = sh
 		}
-	default: // inside something
+	default: // anywhere
 		all := s.sorted()
 		if p := all[s.IntN(len(all))]; p.state != "Z" && (p.uid == s.observer.uid || s.observer.uid == 0) {
 			up = p

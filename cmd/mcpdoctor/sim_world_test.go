@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// A planet is a machine with a history that was drawn from a seed: users start clients, clients start
-// servers, all of them end in one way or another, and some do so while reap is at work. What is in use
-// is known from the history; no rule is asked.
+// simulation is a machine with a history drawn from a seed: users start clients, clients start servers, all of them
+// exit in one way or another, and some do so while reap is running. What is in use is known from the history, not
+// from any rule.
 type simulation struct {
 	*machine
 	*rand.Rand
 	seed uint64
 
-	now       time.Duration // when reap begins, on the boot clock
-	units     []*unit
-	users     []*account
-	self      *task
-	jobs      map[*task]bool // what a service manager keeps
-	allUsers       bool           // root may end what others own
-	interactive    bool
-	cancelled atomic.Bool // Ctrl-C was pressed a moment ago
+	now         time.Duration // when reap begins, on the boot clock
+	units       []*unit
+	users       []*account
+	self        *task
+	jobs        map[*task]bool // supervised processes
+	allUsers    bool           // --all-users was given
+	interactive bool
+	cancelled   atomic.Bool // Ctrl-C was pressed a moment ago
 }
 
-// account is a user of the machine: who adopts below his log-in, and where he types.
+// account is a user of the machine, with the process that adopts within the login session, and the shells.
 type account struct {
 	uid     int
 	manager *task
 	shells  []*task
 }
 
-// unit is one server with its launchers, or whatever else the truth knows by itself.
+// unit is one server with its launchers, or one browser.
 type unit struct {
 	kind    kind
 	tasks   []*task // the outermost launcher first
@@ -46,7 +46,7 @@ const (
 	orphan  kind = "orphan"   // a stdio server of a client
 	child   kind = "spawned"  // what a gateway started for one request
 	browser kind = "leftover" // a browser of a server
-	other   kind = "the rest" // nothing that reap could know
+	other   kind = "the rest" // nothing that could be proved
 )
 
 func newSimulation(seed uint64) *simulation {
@@ -54,7 +54,7 @@ func newSimulation(seed uint64) *simulation {
 	s := &simulation{machine: newMachine(), Rand: r, seed: seed, jobs: map[*task]bool{}}
 	s.now = time.Duration(float64(2*time.Minute) * pow(r.Float64(), 1500)) // 2 min to 50 h
 	if r.IntN(6) == 0 {
-		s.maxPID = 400 + r.IntN(400) // numbers wrap around often
+		s.maxPID = 400 + r.IntN(400) // PIDs wrap around often
 	}
 	s.boot()
 	for range 2 + r.IntN(7) {
@@ -63,10 +63,10 @@ func newSimulation(seed uint64) *simulation {
 	return s
 }
 
-// pow is base to the power of x for x in [0, 1): it spreads moments over orders of magnitude.
+// pow roughly is base to the power of x, for x in [0, 1): it spreads moments over orders of magnitude.
 func pow(x, base float64) float64 {
 	out, step := 1.0, base-1
-	for range 3 { // close enough to an exponential, and without package math
+	for range 3 { // close enough
 		x *= x
 		out += step * x / 3
 	}
@@ -77,12 +77,11 @@ func oneOf[T any](s *simulation, of ...T) T { return of[s.IntN(len(of))] }
 
 func (s *simulation) chance(percent int) bool { return s.IntN(100) < percent }
 
-// moment is some time after from: mostly long before reap begins, often close to it, or while it is
-// at work.
+// moment is some time after from: mostly long before reap begins, often shortly before, or while it is running.
 func (s *simulation) moment(from time.Duration) time.Duration {
 	switch n := s.IntN(20); {
 	case n < 4 && from < s.now:
-		return max(from, s.now-time.Duration(s.Int64N(int64(30*time.Second)))) // what is just happening
+		return max(from, s.now-time.Duration(s.Int64N(int64(30*time.Second)))) // shortly before
 	case n < 7:
 		return max(from, s.now) + time.Duration(s.Int64N(int64(18*time.Second)))
 	case from >= s.now:
@@ -99,7 +98,7 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 func (s *simulation) boot() {
 	s.observer = observer{uid: 1000, systemd: true, servicesAnswer: s.chance(85), hidepid: s.chance(8)}
 	switch s.IntN(10) {
-	case 0: // a container, whose first process is an init that adopts, or a shell
+	case 0: // a container, whose PID 1 is an init or a shell
 		s.host.Container, s.observer.systemd = true, false
 		s.init.args = lineWords(oneOf(s, "/sbin/tini -- sleep infinity", "/sbin/docker-init -- sh", "sh -c 'sleep infinity'", "bash"))
 	case 1:
@@ -143,7 +142,7 @@ func (s *simulation) logIn(uid int) *account {
 	return a
 }
 
-// logInShell is where a person types: in a terminal of the desktop, in tmux, or over ssh.
+// logInShell starts a shell: in a terminal of the desktop, in tmux, or over ssh.
 func (s *simulation) logInShell(a *account, slice string) *task {
 	up := a.manager
 	if s.chance(40) {

@@ -96,7 +96,7 @@ func newOrphans(after, before *process.Recognised) []string {
 		for _, row := range f.Processes {
 			at := after.Forest.Node(row.PID)
 			if at != process.None && slices.Contains(f.PIDs, row.PID) && !running(before, after.Forest.Processes[at].ID()) {
-				out = append(out, fmt.Sprintf("pid %d (%s) is a new orphan, perhaps started by a terminated process; it was kept because it is too young",
+				out = append(out, fmt.Sprintf("pid %d (%s) is a new orphan, perhaps started by a terminated process; it is too young and was kept",
 					row.PID, row.Server))
 			}
 		}
