@@ -3,10 +3,11 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"mcpdoctor/rules/format"
-	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
+
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 )
 
 var _ = register(Rule{
@@ -119,7 +120,6 @@ func (j *judgement) duplicates(client string, sessions []*process.Instance) (Fin
 	if len(c.onRequest) > 0 {
 		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
 	}
-	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain duplicate-sessions")
 	return j.finding(c), true
 }
 

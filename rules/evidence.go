@@ -3,11 +3,12 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"mcpdoctor/rules/format"
-	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
 	"time"
+
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 )
 
 // Sentences that several rules use as evidence.

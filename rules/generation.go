@@ -3,10 +3,11 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"mcpdoctor/rules/format"
-	"mcpdoctor/rules/process"
 	"slices"
 	"time"
+
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 )
 
 var _ = register(Rule{
@@ -116,12 +117,9 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 	c.remedy = Remedy{
 		Summary: fmt.Sprintf("quit and reopen %s, which terminates all of them; then update it", client.Name),
 		Steps:   []string{"disable servers that you do not need in every conversation, or run them once over Streamable HTTP"},
-		Commands: []string{
-			j.reapLine(stale, true), "mcpdoctor explain stale-generation",
-		},
 	}
-	if len(stale) == 0 {
-		c.remedy.Commands = c.remedy.Commands[1:]
+	if len(stale) > 0 {
+		c.remedy.Commands = []string{j.reapLine(stale, true)}
 	}
 	return j.finding(c), true
 }

@@ -159,9 +159,7 @@ func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
 	c.remedy = Remedy{
 		Summary: "restart it, update it, and look again in an hour",
 		Steps:   []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
-		Commands: []string{
-			"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json", "mcpdoctor explain memory-growth",
-		},
+		Commands: []string{"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json"},
 	}
 	if j.decisions[in] == nil && in.Service == nil {
 		c.onRequest = c.subjects

@@ -3,10 +3,11 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"mcpdoctor/rules/format"
-	"mcpdoctor/rules/process"
 	"slices"
 	"strings"
+
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
 )
 
 var _ = register(Rule{
@@ -175,6 +176,5 @@ func (j *judgement) leftovers(key string, group []*process.Instance, doubt strin
 		c.evidence = append(c.evidence, "needs confirmation: "+doubt)
 	}
 	c.remedy.Commands = []string{j.reapLine(group, doubt != "")}
-	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain leftover-helper")
 	return j.finding(c)
 }

@@ -478,6 +478,5 @@ func (j *judgement) orphanRemedy(first orphanCandidate, subjects []*process.Inst
 		r.Steps = append(r.Steps, "check that "+format.Plural(len(subjects), "it is", "they are")+" not in use before you terminate "+format.Plural(len(subjects), "it", "them"))
 		r.Commands = append(r.Commands, j.reapLine(subjects, true))
 	}
-	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
 	return r
 }

@@ -1,11 +1,12 @@
 package rules
 
 import (
-	"mcpdoctor/rules/command"
-	"mcpdoctor/rules/process"
 	"path"
 	"strings"
 	"time"
+
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/process"
 )
 
 // pairing is how far apart a `docker run` client and its container may start. The container follows within a
@@ -84,7 +85,6 @@ func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 	} else {
 		r.Commands = append(r.Commands, "docker ps")
 	}
-	r.Commands = append(r.Commands, "mcpdoctor explain orphan")
 	return r
 }
 

@@ -3,10 +3,11 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"slices"
+
 	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
-	"slices"
 )
 
 var _ = register(Rule{
@@ -117,7 +118,6 @@ func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance
 	if len(c.onRequest) > 0 {
 		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
 	}
-	c.remedy.Commands = append(c.remedy.Commands, "mcpdoctor explain runaway-parent")
 	return j.finding(c)
 }
 

@@ -3,13 +3,14 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
+	"time"
+
 	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
-	"slices"
-	"strings"
-	"time"
 )
 
 var _ = register(Rule{
@@ -240,6 +241,6 @@ func (j *judgement) spawnRemedy(gateway *process.Instance, m catalog.Mode, idle 
 		}
 		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers exit with it, unless they ignore a closed stdin")
 	}
-	r.Commands = append(r.Commands, j.reapLine(idle, named), "mcpdoctor explain spawn-per-request")
+	r.Commands = append(r.Commands, j.reapLine(idle, named))
 	return r
 }

@@ -1,12 +1,13 @@
 package rules
 
 import (
-	"mcpdoctor/rules/process"
-	"mcpdoctor/testdata/tables"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"mcpdoctor/rules/process"
+	"mcpdoctor/testdata/tables"
 )
 
 // What a gateway's flags, its version and its connections say about the servers below it.

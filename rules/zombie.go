@@ -2,9 +2,10 @@ package rules
 
 import (
 	"fmt"
+	"slices"
+
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
-	"slices"
 )
 
 var _ = register(Rule{
@@ -62,9 +63,8 @@ func (j *judgement) zombies(parent *process.Instance, dead []int32) Finding {
 		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.Name, pid, format.Count(len(dead), "exited child process")),
 		evidence: []string{"they are in state Z: exited, holding a PID and no memory"},
 		remedy: Remedy{
-			Summary:  fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.Name, pid),
-			Steps:    []string{"update it: it has to wait for each child that it starts"},
-			Commands: []string{"mcpdoctor explain zombie"},
+			Summary: fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.Name, pid),
+			Steps:   []string{"update it: it has to wait for each child that it starts"},
 		},
 	}
 	c.evidence = append(c.evidence, j.agesOf(subjects)...)

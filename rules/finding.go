@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	"mcpdoctor/rules/command"
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
+	"mcpdoctor/scan"
+)
+
+func WorseFirst(a, b Finding) int {
+	return cmp.Or(
+		b.Severity.Rank()-a.Severity.Rank(),
+		cmp.Compare(b.RSSBytes, a.RSSBytes),
+		strings.Compare(a.Rule, b.Rule),
+		slices.Compare(a.PIDs, b.PIDs),
+	)
+}
+
+// claim is what a rule found; [judgement.finding] makes a Finding of it.
+type claim struct {
+	severity   Severity
+	confidence process.Confidence
+	title      string
+	evidence   []string
+	key        string // distinguishes this leak from others of the rule, in every run
+
+	subjects []*process.Instance // what the finding is about
+	mainOnly bool                // only their main processes are subjects, as for a runaway parent
+	others   []*process.Instance // shown, but no subjects
+	parent   *process.Instance   // the culprit; nil for none
+
+	safe      []*process.Instance
+	onRequest []*process.Instance
+	remedy    Remedy
+}
+
+// finding turns a claim into a Finding and sets the verdict of its subjects.
+func (j *judgement) finding(c claim) Finding {
+	f := Finding{
+		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
+		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
+		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
+	}
+	if c.parent != nil {
+		f.ParentPID = c.parent.Main().PID
+	}
+	shown := map[*process.Instance]bool{}
+	for _, in := range c.subjects {
+		if c.mainOnly {
+			f.PIDs = append(f.PIDs, in.Main().PID)
+		} else {
+			f.PIDs = append(f.PIDs, in.PIDs()...)
+		}
+		shown[in] = true
+		if d := j.decisions[in]; d != nil && d.because == j.rule.ID { // claimed by this rule
+			d.because += ": " + c.title
+			if c.severity == Error && c.confidence != process.Possible {
+				d.verdict = Leaked
+			}
+		}
+	}
+	for _, ins := range [][]*process.Instance{c.others, c.safe, c.onRequest} {
+		for _, in := range ins {
+			shown[in] = true
+		}
+	}
+	if c.parent != nil {
+		shown[c.parent] = true
+	}
+	pss, measured := int64(0), true
+	for in := range shown {
+		for _, m := range in.Members {
+			f.Processes = append(f.Processes, NewRow(in, m))
+			if in == c.parent {
+				continue
+			}
+			f.RSSBytes += j.Process(m).RSS()
+			if p := j.Process(m); p.PSSBytes != nil {
+				pss += *p.PSSBytes
+			} else {
+				measured = false
+			}
+		}
+	}
+	if measured && pss > 0 {
+		f.PSSBytes = pss
+		f.Evidence = append(f.Evidence, fmt.Sprintf("terminating them frees %s (PSS)", format.Bytes(pss)))
+	}
+	foreign := 0
+	for _, in := range c.safe {
+		foreign += j.giveUp(in, &f.Reap, true)
+	}
+	for _, in := range c.onRequest {
+		foreign += j.giveUp(in, &f.Reap, false)
+	}
+	if foreign > 0 {
+		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user or root can terminate %s",
+			format.Count(foreign, "process"), format.Plural(foreign, "belongs", "belong"), format.Plural(foreign, "it", "them")))
+	}
+	f.Remedy.Commands = append(slices.Clip(f.Remedy.Commands), "mcpdoctor explain "+j.rule.ID)
+	slices.Sort(f.PIDs)
+	slices.Sort(f.Reap.Safe)
+	slices.Sort(f.Reap.OnRequest)
+	slices.SortFunc(f.Processes, func(a, b Row) int { return a.PID - b.PID })
+	return f
+}
+
+// giveUp adds the processes of an instance to what may be reaped, and returns how many belong to another
+// user and were left out.
+func (j *judgement) giveUp(in *process.Instance, r *Reap, safe bool) (foreign int) {
+	for _, m := range in.Members {
+		p := j.Process(m)
+		switch {
+		case p.PID <= 1 || p.State == "Z":
+		case j.OtherUser(p):
+			foreign++
+		case safe && (j.Recognitions[m] != nil || j.renders(in, p)):
+			r.Safe = append(r.Safe, p.PID)
+		default:
+			// An unknown process below a server (a build, a shell of the user's) is never safe, even when
+			// its server is.
+			r.OnRequest = append(r.OnRequest, p.PID)
+		}
+	}
+	return foreign
+}
+
+// renders reports whether an unrecognised process is part of a browser: the same program.
+func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
+	return in.Role == process.RoleHelper && command.SameProgram(in.Recognition.Command, command.Parse(p, j.Snapshot.Host.OS))
+}
+
+// NewRow describes one process of an instance.
+func NewRow(in *process.Instance, node int32) Row {
+	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, Server: in.Name}
+	if !p.Started.IsZero() {
+		age := int64(max(0, in.Table.Now.Sub(p.Started)).Seconds())
+		row.AgeSeconds = &age
+	}
+	switch {
+	case p.State == "Z":
+		row.Role = "zombie"
+	case rec != nil:
+		row.Role = string(rec.Role)
+	case in.Role == process.RoleServer || in.Role == process.RoleHelper:
+		row.Role = string(process.RoleHelper)
+	}
+	if in.Role == process.RoleClient || in.Role == process.RoleGateway {
+		row.Server = ""
+	}
+	return row
+}
+
+// Hash shortens a key to eight hexadecimal digits.
+func Hash(key string) string {
+	h := fnv.New32a()
+	h.Write([]byte(key)) //nolint:errcheck // a hash never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}

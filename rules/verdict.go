@@ -1,0 +1,142 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+
+	"mcpdoctor/rules/format"
+	"mcpdoctor/rules/process"
+)
+
+// parentless reports whether most rows lack a parent PID, as in the text of `ps aux`.
+func (j *judgement) parentless() bool {
+	unknown := 0
+	for _, l := range j.Forest.ParentStates {
+		if l == process.ParentUnknown {
+			unknown++
+		}
+	}
+	return unknown > 0 && unknown*2 >= len(j.Forest.ParentStates)
+}
+
+func (j *judgement) server(in *process.Instance) Server {
+	d := j.decision(in)
+	s := Server{
+		Server: in.Name, PIDs: in.PIDs(), RootPID: in.Root().PID, Owner: in.Owner,
+		RecognisedBy: string(in.Recognition.Confidence) + ", by " + in.Recognition.By, Started: in.Root().Started,
+		RSSBytes: in.RSS(), SwapBytes: in.Swap(), Listen: in.Listen(), Mode: process.ServingMode(*in.Recognition, in.Version()), Verdict: d.verdict, Because: d.because,
+	}
+	if age, ok := in.Age(); ok {
+		s.AgeSeconds = int64(age.Seconds())
+	}
+	return s
+}
+
+// decision is the verdict on one instance, and why it is so.
+type decision struct {
+	verdict Verdict
+	because string // the ID of the rule until that has written its finding
+}
+
+func (j *judgement) decide(in *process.Instance, v Verdict, because string) {
+	j.decisions[in] = &decision{v, because}
+}
+
+// decision returns the verdict of the rule that claimed the instance, or why none did.
+func (j *judgement) decision(in *process.Instance) *decision {
+	if d := j.decisions[in]; d != nil {
+		return d
+	}
+	d := new(decision)
+	w, holders := in.Stdin()
+	switch in.Owner.Kind {
+	case process.OwnerService:
+		d.verdict, d.because = Supervised, "kept by "+in.Owner.String()
+	case process.OwnerClient, process.OwnerGateway:
+		d.verdict, d.because = InUse, fmt.Sprintf("its %s %s is running", in.Owner.Kind, in.Owner.String())
+		if w == process.StdinOpen && slices.Contains(holders, in.Owner.PID) {
+			d.because = fmt.Sprintf("its %s %s holds its stdin", in.Owner.Kind, in.Owner.String())
+		} else if w == process.StdinOpen {
+			d.because += " and its stdin is open"
+		}
+	case process.OwnerTerminal:
+		d.verdict, d.because = InUse, "started by hand from "+in.Owner.String()
+	case process.OwnerNobody:
+		d.verdict = Unknown
+		switch {
+		case w == process.StdinOpen && len(holders) > 0:
+			d.verdict, d.because = InUse, "adopted by "+in.Owner.String()+", but pid "+format.PIDs(holders, 3)+" "+format.Plural(len(holders), "holds", "hold")+" its stdin"
+		case w == process.StdinOpen:
+			d.because = "adopted by " + in.Owner.String() + ", but its stdin is open"
+		case len(in.Listen()) > 0:
+			d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + in.Owner.String() + ": probably a daemon"
+		case w == process.StdinNoPipe:
+			d.because = "runs under " + in.Owner.String() + " without a pipe at its stdin: started as a daemon"
+		case w == process.StdinUnreadable:
+			d.because = "runs under " + in.Owner.String() + "; its stdin is unreadable"
+		default:
+			d.because = "runs under " + in.Owner.String() + "; whether it is in use cannot be seen"
+		}
+	default:
+		d.verdict, d.because = Unknown, "its parent is no known MCP client"
+		if in.Owner.PID != 0 && in.Owner.Name != "" {
+			d.because = "its parent " + in.Owner.String() + " is running"
+		}
+		if w == process.StdinOpen {
+			d.verdict, d.because = InUse, d.because+", and its stdin is open"
+		}
+	}
+	return d
+}
+
+func (j *judgement) owning(in *process.Instance) Owning {
+	o := Owning{Name: in.Name, PID: in.Main().PID, Started: in.Root().Started, RSSBytes: in.RSS(), Listen: in.Listen(), Version: in.Version(), Servers: len(in.Owned)}
+	if in.Role == process.RoleGateway {
+		o.Mode = process.ServingMode(*in.Recognition, o.Version)
+	}
+	if age, ok := in.Age(); ok {
+		o.AgeSeconds = int64(age.Seconds())
+	}
+	return o
+}
+
+func (j *judgement) summarise(r *Report) Summary {
+	s := Summary{Processes: len(j.Forest.Processes), Clients: len(r.Clients), Gateways: len(r.Gateways), Servers: len(r.Servers)}
+	for _, in := range j.Instances {
+		if in.Role == process.RoleServer || in.Role == process.RoleGateway {
+			s.RSSBytes += in.RSS()
+			s.SwapBytes += in.Swap()
+		}
+	}
+	for _, p := range j.Forest.Processes {
+		if slices.ContainsFunc(p.Unreadable, isField) {
+			s.Unreadable++
+		}
+	}
+	safe := map[int32]bool{}
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case Error:
+			s.Findings.Error++
+		case Warning:
+			s.Findings.Warning++
+		case Info:
+			s.Findings.Info++
+		}
+		for _, pid := range f.Reap.Safe {
+			safe[j.Forest.Node(pid)] = true
+		}
+	}
+	instances := map[*process.Instance]bool{}
+	for node := range safe {
+		s.Reapable.Processes++
+		s.Reapable.RSSBytes += j.Process(node).RSS()
+		instances[j.InstanceOf[node]] = true
+	}
+	s.Reapable.Instances = len(instances)
+	return s
+}
+
+// isField reports whether an entry of Unreadable is a field, and not a question that stayed open (see
+// scan.Examine).
+func isField(unreadable string) bool { return unreadable != "holders" && unreadable != "service" }
