@@ -65,7 +65,7 @@ func Parse(p *scan.Process, os string) Command {
 // ResolveLine tells what a line of shell runs, as configuration files and gateways have them.
 func ParseLine(text, os string) Command {
 	l := Line{OS: os}
-	l.Words = l.shellCommand(text)
+	l.Words = l.shellCommand(text, false)
 	return l.Resolve()
 }
 
@@ -185,7 +185,7 @@ func (l *Line) launch(name string, c *Command) peeling {
 	}
 	if rest.call != "" { // npx -c 'command line'
 		c.Launchers = append(c.Launchers, row.Name)
-		l.rest(l.shellCommand(rest.call))
+		l.rest(l.shellCommand(rest.call, false))
 		return peeled
 	}
 	words := skip(row, rest.Words)
@@ -224,7 +224,7 @@ func (l *Line) launch(name string, c *Command) peeling {
 // skip leaves out what stands between a launcher's options and what it starts.
 func skip(row *catalog.Launcher, words []string) []string {
 	if row.Starts == catalog.StartsCommand { // env A=B command
-		for len(words) > 0 && Assignment(words[0]) {
+		for len(words) > 0 && isAssignment(words[0]) {
 			words = words[1:]
 		}
 	}

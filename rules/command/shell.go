@@ -1,15 +1,19 @@
 package command
 
 import (
+	"errors"
 	"strings"
+	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"mcpdoctor/rules/catalog"
 )
 
-// Shells: the one simple command of a line that the shell waits for.
+// A line of shell is resolved to one of its commands: the last one that keeps running.
 
-// maxLine is how much of a line of shell is parsed. Nobody starts a server beyond it.
-const maxLine = 64 << 10
+// maxLine is the length up to which lines are parsed. It bounds the time that a line of 16 KiB of "(" takes.
+const maxLine = 16 << 10
 
 // shell peels a shell off: what is after its -c, or the script that it runs.
 func (l *Line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
@@ -17,7 +21,7 @@ func (l *Line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
 		return kept
 	}
 	if rest.Line {
-		words := l.shellCommand(l.shellText(rest))
+		words := l.shellCommand(l.shellText(row, rest), row.Name == "sh")
 		if len(words) == 0 {
 			return kept
 		}
@@ -35,9 +39,9 @@ func (l *Line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
 }
 
 // shellText returns the line that a shell was given.
-func (l *Line) shellText(rest started) string {
+func (l *Line) shellText(row *catalog.Launcher, rest started) string {
 	switch {
-	case l.starts != nil:
+	case l.starts != nil && row.Name == "cmd":
 		text := l.text[l.starts[len(l.Words)-len(rest.Words)]:]
 		if rest.strip || outerQuotes(text) {
 			text = strings.TrimSuffix(strings.TrimRight(strings.TrimPrefix(text, `"`), " "), `"`)
@@ -78,187 +82,189 @@ func (l *Line) join(words []string) string {
 	return b.String()
 }
 
-// passing are commands that end at once or only wait: a line that ends with them was written for
-// what is before them.
-var passing = map[string]bool{
-	":": true, "cd": true, "done": true, "echo": true, "esac": true, "exit": true, "export": true, "false": true, "fi": true,
-	"printf": true, "read": true, "set": true, "sleep": true, "trap": true, "true": true, "ulimit": true, "umask": true, "unset": true,
-	"wait": true, "}": true, "source": true, ".": true, "pause": true, "chcp": true, "@echo": true,
-}
-
-// keywords stand before a command and are not part of it.
-var keywords = map[string]bool{
-	"!": true, "(": true, "builtin": true, "call": true, "command": true, "do": true, "elif": true, "else": true, "exec": true, "if": true,
-	"then": true, "time": true, "until": true, "while": true, "{": true, "start": true,
-}
-
-// shellCommand returns the command that a line of shell is about: the last one that does not end
-// at once; of a pipeline, its first.
-func (l *Line) shellCommand(text string) []string {
+// shellCommand returns the words of the command that a line of shell is about: the last one that does not exit
+// at once, and the first of a pipeline.
+func (l *Line) shellCommand(text string, posix bool) []string {
 	if len(text) > maxLine {
 		return nil
 	}
-	var last []string
-	s := ShellScanner{Text: text, windows: l.OS == "windows" || l.OS == "" && windowsPath(text)}
-	piped := false
-	for {
-		words, end := s.Command()
-		for len(words) > 0 && (keywords[words[0]] || Assignment(words[0])) {
-			words = words[1:]
+	var c commands
+	if !posix && (l.OS == "windows" || l.OS == "" && windowsPath(text)) {
+		c.readWindows(text)
+		if len(c.last) == 1 && strings.IndexByte(c.last[0], ' ') > 0 && !windowsPath(c.last[0]) {
+			c.last = strings.Fields(c.last[0]) // cmd /c "npx -y x": cmd removes the quotes
 		}
-		if len(words) > 0 && !passing[words[0]] && !(piped && last != nil) {
-			last = words
-		}
-		piped = end == '|'
-		if end == 0 {
-			break
-		}
+	} else {
+		c.readPOSIX(text)
 	}
-	if s.windows && len(last) == 1 && strings.IndexByte(last[0], ' ') > 0 && !windowsPath(last[0]) {
-		last = strings.Fields(last[0]) // cmd /c "npx -y x", whose quotes cmd itself takes off
-	}
-	return mend(last)
+	return mend(c.last)
 }
 
-// shellScanner cuts a line of shell into simple commands. It knows quotes, separators and
-// redirections, and leaves everything else as it is: nothing is expanded.
-type ShellScanner struct {
-	Text    string
-	at      int
-	windows bool // cmd.exe: no single quotes, ^ escapes, backslashes are part of paths
+// commands collects the commands of a line.
+type commands struct {
+	last  []string
+	found int
 }
 
-// command reads up to the next separator and returns its words and the separator: 0 at the end,
-// '|' for a pipe, ';' for all others.
-func (s *ShellScanner) Command() (words []string, end byte) {
-	for s.at < len(s.Text) {
-		switch c := s.Text[s.at]; c {
-		case ' ', '\t', '\r':
-			s.at++
-		case '\n', '(', ')':
-			s.at++
-			return words, ';'
-		case ';':
-			if s.windows {
-				words = s.word(words)
-				continue
+// prefixes stand before a command and are not part of it.
+var prefixes = catalog.Words("builtin call command exec start {")
+
+// brief are commands that exit at once or only wait.
+var brief = catalog.Words(": cd echo exit export false printf read set sleep trap true ulimit umask unset wait source . pause chcp @echo")
+
+func (c *commands) add(words []string) {
+	for len(words) > 0 && (prefixes[words[0]] || isAssignment(words[0])) {
+		words = words[1:]
+	}
+	if len(words) > 0 && !brief[words[0]] {
+		c.last = words
+		c.found++
+	}
+}
+
+// readPOSIX adds the commands of a line of a POSIX shell, in the order in which they stand there.
+func (c *commands) readPOSIX(text string) {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	file, err := parseShell(text)
+	var broken syntax.ParseError
+	if errors.As(err, &broken) { // process titles lose their quotes, and reports cut lines
+		file, _ = parseShell(text[:min(int(broken.Pos.Offset()), len(text))])
+	}
+	var visit func(syntax.Node) bool
+	visit = func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.CallExpr:
+			words := make([]string, len(n.Args))
+			for i, w := range n.Args {
+				words[i] = wordText(text, w.Parts, false)
 			}
-			s.at++
-			return words, ';'
-		case '&', '|':
-			s.at++
-			if s.at < len(s.Text) && s.Text[s.at] == c {
-				s.at++
-				return words, ';'
+			c.add(words)
+			return false
+		case *syntax.BinaryCmd:
+			if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+				before := c.found
+				if syntax.Walk(n.X, visit); c.found == before {
+					syntax.Walk(n.Y, visit)
+				}
+				return false
 			}
-			if c == '&' && s.at < len(s.Text) && s.Text[s.at] == '>' { // &>file
-				continue
+		case *syntax.Word, *syntax.Redirect, *syntax.Assign:
+			return false // commands in $(...) only supply text
+		}
+		return true
+	}
+	syntax.Walk(file, visit)
+}
+
+// parsers are reused: a new one costs more than parsing a line does.
+var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
+
+func parseShell(text string) (*syntax.File, error) {
+	p := parsers.Get().(*syntax.Parser)
+	defer parsers.Put(p)
+	return p.Parse(strings.NewReader(text), "")
+}
+
+// wordText removes the quotes from a word. Nothing is expanded.
+func wordText(text string, parts []syntax.WordPart, quoted bool) string {
+	var b strings.Builder
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(unescape(p.Value, quoted))
+		case *syntax.SglQuoted:
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			b.WriteString(wordText(text, p.Parts, true))
+		default:
+			b.WriteString(text[p.Pos().Offset():p.End().Offset()])
+		}
+	}
+	return b.String()
+}
+
+// unescape removes the backslashes that quote the character after them.
+func unescape(s string, quoted bool) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && (!quoted || strings.IndexByte("$`\"\\\n", s[i+1]) >= 0) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// readWindows adds the commands of a line of cmd.exe or PowerShell: there are no single quotes, ^ escapes, and
+// backslashes are part of paths.
+func (c *commands) readWindows(text string) {
+	var (
+		words        []string
+		word         []byte
+		begun        bool // a word, which may be empty: ""
+		quoted       bool
+		redirected   bool // the next word is a file
+		piped        bool
+		beforePiping int
+	)
+	endWord := func() {
+		if begun && !redirected {
+			words = append(words, string(word))
+		}
+		redirected = redirected && !begun
+		word, begun = nil, false
+	}
+	endCommand := func(pipe bool) {
+		endWord()
+		if !piped {
+			beforePiping = c.found
+		}
+		if c.found == beforePiping {
+			c.add(words)
+		}
+		words, redirected, piped = nil, false, pipe
+	}
+	for i := 0; i < len(text); i++ {
+		next := byte(0)
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch char := text[i]; {
+		case char == '^' && (next == '"' || !quoted):
+			if next != '"' && next != 0 {
+				i++
+				word, begun = append(word, next), true
 			}
-			if c == '|' {
-				return words, '|'
+		case char == '"':
+			quoted, begun = !quoted, true
+		case quoted && char == '\\' && next == '"':
+			i++
+			word = append(word, '"')
+		case quoted:
+			word = append(word, char)
+		case char == ' ' || char == '\t' || char == '\r':
+			endWord()
+		case char == '&' && next == '>': // &>file
+		case char == '&' || char == '|':
+			if next == char {
+				i++
 			}
-			return words, ';'
-		case '<', '>':
-			s.redirection()
-		case '#':
-			if s.windows {
-				words = s.word(words)
-				continue
+			endCommand(char == '|' && next != '|')
+		case char == '\n' || char == '(' || char == ')':
+			endCommand(false)
+		case char == '<' || char == '>':
+			if s := string(word); s == "1" || s == "2" {
+				word, begun = nil, false
 			}
-			for s.at < len(s.Text) && s.Text[s.at] != '\n' {
-				s.at++
+			endWord()
+			for redirected = true; i+1 < len(text) && strings.IndexByte("<>&|", text[i+1]) >= 0; i++ {
 			}
 		default:
-			words = s.word(words)
+			word, begun = append(word, char), true
 		}
 	}
-	return words, 0
-}
-
-// redirection skips `> file`, `>> file`, `2>&1` and the like.
-func (s *ShellScanner) redirection() {
-	for s.at < len(s.Text) && strings.IndexByte("<>&|", s.Text[s.at]) >= 0 {
-		s.at++
-	}
-	for s.at < len(s.Text) && (s.Text[s.at] == ' ' || s.Text[s.at] == '\t') {
-		s.at++
-	}
-	s.word(nil)
-}
-
-// word reads one word and appends it, unless it is the number of a redirected descriptor.
-func (s *ShellScanner) word(words []string) []string {
-	start := s.at
-	var b []byte // filled only when the word is not as it is written
-	copied := false
-	flush := func() {
-		if !copied {
-			b, copied = append(b, s.Text[start:s.at]...), true
-		}
-	}
-	depth := 0
-	for s.at < len(s.Text) {
-		c := s.Text[s.at]
-		switch {
-		case c == '"' || c == '\'' && !s.windows:
-			flush()
-			b = s.quoted(b, c)
-			continue
-		case c == '\\' && !s.windows || c == '^' && s.windows:
-			flush()
-			s.at++
-			if s.at < len(s.Text) && (!s.windows || s.Text[s.at] != '"') { // ^" is a quote to the program
-				b = append(b, s.Text[s.at])
-				s.at++
-			}
-			continue
-		case c == '(' && s.at > start && s.Text[s.at-1] == '$', c == '(' && depth > 0:
-			depth++
-		case c == ')' && depth > 0:
-			depth--
-		case depth > 0:
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '&' || c == '|' || c == '(' || c == ')' || c == '<' || c == '>',
-			c == ';' && !s.windows:
-			return s.end(words, start, b, copied)
-		}
-		if copied {
-			b = append(b, c)
-		}
-		s.at++
-	}
-	return s.end(words, start, b, copied)
-}
-
-func (s *ShellScanner) end(words []string, start int, b []byte, copied bool) []string {
-	word := s.Text[start:s.at]
-	if copied {
-		return append(words, string(b))
-	}
-	if s.at < len(s.Text) && (s.Text[s.at] == '<' || s.Text[s.at] == '>') && (word == "1" || word == "2") {
-		return words
-	}
-	if word == "" {
-		return words
-	}
-	return append(words, word)
-}
-
-// quoted appends what is between two quotes.
-func (s *ShellScanner) quoted(b []byte, quote byte) []byte {
-	for s.at++; s.at < len(s.Text); s.at++ {
-		c := s.Text[s.at]
-		if c == quote {
-			s.at++
-			return b
-		}
-		if c == '^' && s.windows && s.at+1 < len(s.Text) && s.Text[s.at+1] == quote {
-			continue
-		}
-		if c == '\\' && quote == '"' && s.at+1 < len(s.Text) && (!s.windows || s.Text[s.at+1] == '"') {
-			s.at++
-			c = s.Text[s.at]
-		}
-		b = append(b, c)
-	}
-	return b
+	endCommand(false)
 }

@@ -205,8 +205,8 @@ func HasSuffixFold(s, suffix string) bool {
 	return len(s) >= len(suffix) && strings.EqualFold(s[len(s)-len(suffix):], suffix)
 }
 
-// assignment tells that a word sets a variable for the command that follows: NAME=value.
-func Assignment(word string) bool {
+// isAssignment reports whether a word sets a variable for the command that follows: NAME=value.
+func isAssignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	if !ok || name == "" {
 		return false

@@ -191,7 +191,7 @@ func adviseShared(g *group) *AdviceItem {
 	}
 	line := shellLine(g.servers[0])
 	if line != "" && command.Canonical(g.entry.command.Program) != catalog.Supergateway.Name {
-		item.Commands = []string{fmt.Sprintf(catalog.ServeHTTP, command.QuoteLine([]string{line}))}
+		item.Commands = []string{fmt.Sprintf(catalog.ServeHTTP, command.QuoteLine(line))}
 	}
 	return item
 }
@@ -205,7 +205,7 @@ func shellLine(s *config.Server) string {
 			return ""
 		}
 	}
-	return command.QuoteLine(words)
+	return command.QuoteLine(words...)
 }
 
 func adviseSSE(g *group) *AdviceItem {
@@ -272,7 +272,7 @@ func adviseInstall(c command.Command, server *config.Server, running []*process.
 	} else if c.Version != "" && c.Version != "latest" {
 		name += with.separator + c.Version
 	}
-	item := &AdviceItem{Commands: []string{with.command + command.QuoteLine([]string{name})}}
+	item := &AdviceItem{Commands: []string{with.command + command.QuoteLine(name)}}
 	binary := c.Program
 	if with == npm {
 		binary = npmBinary(running)
@@ -297,7 +297,7 @@ func adviseVenv(c command.Command, server *config.Server) *AdviceItem {
 	folder := cmp.Or(uvDirectory(&c, server.Args), server.CWD)
 	item := &AdviceItem{Note: "start the script with the project's own interpreter, .venv/bin/python"}
 	if command.IsAbsolute(folder) && c.Kind == command.KindScript && c.Path != "" {
-		item.Commands = []string{"uv sync --directory " + command.QuoteLine([]string{folder})}
+		item.Commands = []string{"uv sync --directory " + command.QuoteLine(folder)}
 		python := path.Join(command.CleanPath(folder), ".venv/bin/python")
 		item.Entry = &Entry{Command: python, Args: append([]string{absolute(c.Path, folder)}, c.Args...)}
 	}
@@ -315,13 +315,11 @@ func adviseShell(c command.Command, server *config.Server) *AdviceItem {
 	if strings.HasPrefix(strings.TrimSpace(text), "exec ") {
 		return nil
 	}
-	s := command.ShellScanner{Text: text}
-	words, _ := s.Command()
+	words, plain := command.SplitLine(text)
 	switch {
-	// A login shell sets the environment.
-	case len(server.Args) != 2 || server.Args[0] != "-c", strings.ContainsAny(text, "&|;<>$`\n*?[]{}~!#()"):
+	case len(server.Args) != 2 || server.Args[0] != "-c" || !plain: // a login shell sets the environment
 		return &AdviceItem{Note: "put exec before the last command of the line, so that the program replaces the shell"}
-	case len(words) == 0 || command.Assignment(words[0]) || builtins[words[0]]:
+	case builtins[words[0]]:
 		return nil
 	}
 	return &AdviceItem{Note: "no shell is needed", Entry: &Entry{Command: words[0], Args: words[1:]}}
