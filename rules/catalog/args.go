@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Args are the arguments of a program.
@@ -35,9 +34,6 @@ func (a Args) Has(name string) bool {
 	return ok
 }
 
-// missing returns those of some options that are not there.
-func (a Args) missing(names ...string) []string { return slices.DeleteFunc(names, a.Has) }
-
 // Run is one run of a program, as far as its process shows.
 type Run struct {
 	Args
@@ -49,15 +45,6 @@ type Run struct {
 func (r Run) Major() int {
 	n, _ := strconv.Atoi(strings.SplitN(r.Version, ".", 2)[0])
 	return n
-}
-
-// milliseconds reads a duration of at most a day; anything else is 0.
-func milliseconds(s string) time.Duration {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 || n > int(24*time.Hour/time.Millisecond) {
-		return 0
-	}
-	return time.Duration(n) * time.Millisecond
 }
 
 // Target is a command that a gateway was told to start: either a line of shell or separate words.

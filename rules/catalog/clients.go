@@ -1,10 +1,17 @@
 package catalog
 
+import "strings"
+
 // Conditions that many rows share: what a program is asked for that ends at once, or speaks MCP itself.
 const (
 	asked    = "  -  --version, --help"
 	askedMCP = "  -  mcp, --version, --help"
 )
+
+// forkOfVSCode are the rows of an editor made from VS Code: its remote extension host, and the application.
+func forkOfVSCode(names ...string) string {
+	return "." + names[0] + "-server//bootstrap-fork  --type=extensionHost\n" + strings.Join(names, ", ") + "  (app)"
+}
 
 // clients are sorted by name.
 var clients = []Client{
@@ -12,9 +19,7 @@ var clients = []Client{
 	{Name: "Amazon Q", Kind: Agent, Programs: "q  chat\nqchat" + askedMCP},
 	{Name: "Amp", Kind: Agent, Programs: "@sourcegraph/amp, amp" + askedMCP},
 	{Name: "Android Studio", Kind: Editor, Programs: "studio, studio64  (app)"},
-	{Name: "Antigravity", Kind: Editor, Programs: `
-		.antigravity-server//bootstrap-fork  --type=extensionHost
-		antigravity  (app)`},
+	{Name: "Antigravity", Kind: Editor, Programs: forkOfVSCode("antigravity")},
 	{Name: "AnythingLLM", Kind: Desktop, Programs: "anythingllm, anythingllm-desktop  (app)"},
 	{Name: "Auggie", Kind: Agent, Programs: "@augmentcode/auggie, auggie  -  mcp, --mcp, --version, --help"},
 	{Name: "BoltAI", Kind: Desktop, Programs: "boltai  (app)"},
@@ -23,9 +28,7 @@ var clients = []Client{
 	{Name: "Cherry Studio", Kind: Desktop, Programs: "cherry studio, cherry-studio, cherrystudio  (app)"},
 	{
 		Name: "Claude Code", Kind: Agent,
-		Programs: `
-			@anthropic-ai/claude-code, claude  -  mcp, update, install, doctor, plugin, config, auth, setup-token, --version, --help
-			claude-code  -  mcp, update, install, doctor`,
+		Programs:       "@anthropic-ai/claude-code, claude, claude-code  -  mcp, update, install, doctor, plugin, config, auth, setup-token, --version, --help",
 		ConfigFlags:    []string{"--mcp-config"},
 		nonInteractive: []string{"-p", "--print", "--input-format", "--output-format"},
 	},
@@ -33,9 +36,9 @@ var clients = []Client{
 	{Name: "Cline", Kind: Agent, Programs: "cline  -  mcp, auth, config, --version, --help"},
 	{Name: "CodeBuddy", Kind: Editor, Programs: `
 		.codebuddy-server//bootstrap-fork  --type=extensionHost
+		codebuddy cn  (app)
 		@tencent-ai/codebuddy-code  -  mcp
-		codebuddy  -  mcp, --type
-		codebuddy cn  (app)`},
+		codebuddy  -  mcp, --type`},
 	{
 		Name: "Codex", Kind: Agent,
 		Programs: `
@@ -46,14 +49,9 @@ var clients = []Client{
 	{Name: "Continue", Kind: Agent, Programs: "@continuedev/cli, cn" + asked},
 	{Name: "Copilot CLI", Kind: Agent, Programs: "@github/copilot, copilot" + asked},
 	{Name: "Crush", Kind: Agent, Programs: "@charmland/crush\ncrush" + asked},
-	{Name: "Cursor", Kind: Editor, Programs: `
-		.cursor-server//bootstrap-fork  --type=extensionHost
-		cursor  (app)
-		cursor-agent  -  mcp, login, logout, update, --version, --help`},
+	{Name: "Cursor", Kind: Editor, Programs: forkOfVSCode("cursor") + "\ncursor-agent  -  mcp, login, logout, update, --version, --help"},
 	{Name: "Factory droid", Kind: Agent, Programs: "droid" + askedMCP},
-	{Name: "Gemini CLI", Kind: Agent, Programs: `
-		@google/gemini-cli, gemini  -  mcp, extensions, --version, --help
-		gemini-cli  -  mcp, extensions`},
+	{Name: "Gemini CLI", Kind: Agent, Programs: "@google/gemini-cli, gemini, gemini-cli  -  mcp, extensions, --version, --help"},
 	{Name: "Goose", Kind: Agent, Programs: `
 		block.goose  (app)
 		goose  session, run, web, acp, serve, recipe, schedule
@@ -71,12 +69,8 @@ var clients = []Client{
 		com.intellij.idea.main, junie`},
 	{Name: "Kilo", Kind: Agent, Programs: "@kilocode/cli, kilocode  -  mcp"},
 	{Name: "Kimi", Kind: Agent, Programs: "kimi, kimi-cli" + askedMCP},
-	{Name: "Kiro", Kind: Editor, Programs: `
-		.kiro-server//bootstrap-fork  --type=extensionHost
-		kiro  (app)`},
-	{Name: "Kiro CLI", Kind: Agent, Programs: `
-		kiro-cli  -  mcp, login, --version, --help
-		kiro-cli-chat  -  mcp`},
+	{Name: "Kiro", Kind: Editor, Programs: forkOfVSCode("kiro")},
+	{Name: "Kiro CLI", Kind: Agent, Programs: "kiro-cli  -  mcp, login, --version, --help\nkiro-cli-chat  -  mcp"},
 	{Name: "Letta", Kind: Daemon, Programs: "letta  server"},
 	{Name: "LibreChat", Kind: Daemon, Programs: "librechat//api"},
 	{Name: "LM Studio", Kind: Desktop, Programs: "lm studio, lm-studio  (app)"},
@@ -95,14 +89,10 @@ var clients = []Client{
 	{Name: "OpenHands", Kind: Agent, Programs: "openhands  -  mcp"},
 	{Name: "oterm", Kind: Agent, Programs: "oterm"},
 	{Name: "PearAI", Kind: Editor, Programs: "pearai  (app)"},
-	{Name: "Qoder", Kind: Editor, Programs: `
-		.qoder-server//bootstrap-fork  --type=extensionHost
-		qoder  (app)`},
+	{Name: "Qoder", Kind: Editor, Programs: forkOfVSCode("qoder")},
 	{Name: "Qwen Code", Kind: Agent, Programs: "@qwen-code/qwen-code, qwen" + askedMCP},
 	{Name: "Raycast", Kind: Desktop, Programs: "raycast  (app)"},
-	{Name: "Trae", Kind: Editor, Programs: `
-		.trae-server//bootstrap-fork  --type=extensionHost
-		trae, trae cn  (app)`},
+	{Name: "Trae", Kind: Editor, Programs: forkOfVSCode("trae", "trae cn")},
 	{Name: "Void", Kind: Editor, Programs: "void  (app)"},
 	{Name: "VS Code", Kind: Editor, Programs: `
 		bootstrap-fork  --type=extensionHost
@@ -110,12 +100,8 @@ var clients = []Client{
 		visual studio code, visual studio code - insiders  (app)
 		extensionhostprocess`},
 	{Name: "Warp", Kind: Desktop, Programs: "warp, warp-terminal  (app)"},
-	{Name: "Windsurf", Kind: Editor, Programs: `
-		.windsurf-server//bootstrap-fork  --type=extensionHost
-		windsurf, windsurf-next  (app)`},
+	{Name: "Windsurf", Kind: Editor, Programs: forkOfVSCode("windsurf", "windsurf-next")},
 	{Name: "Witsy", Kind: Desktop, Programs: "witsy  (app)"},
 	{Name: "WorkBuddy", Kind: Editor, Programs: "workbuddy  (app)"},
-	{Name: "Zed", Kind: Editor, Programs: `
-		zed, zed-preview, zeditor  (app)
-		zed-editor`},
+	{Name: "Zed", Kind: Editor, Programs: "zed, zed-preview, zeditor  (app)\nzed-editor"},
 }

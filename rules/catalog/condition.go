@@ -1,23 +1,17 @@
 package catalog
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Condition is something that arguments can fulfil: the sub-command "mcp serve", the flag "--mcp".
 type Condition []string
 
 // Accepts reports whether a row's conditions hold for the arguments.
 func (p *Program) Accepts(args []string) bool {
-	for _, c := range p.Without {
-		if c.holds(args) {
-			return false
-		}
-	}
-	for _, c := range p.With {
-		if c.holds(args) {
-			return true
-		}
-	}
-	return len(p.With) == 0
+	holds := func(c Condition) bool { return c.holds(args) }
+	return !slices.ContainsFunc(p.Without, holds) && (len(p.With) == 0 || slices.ContainsFunc(p.With, holds))
 }
 
 // holds reports whether arguments contain a flag, or begin with a sub-command.
@@ -44,15 +38,14 @@ func (c Condition) holds(args []string) bool {
 	return false
 }
 
+// begins reports whether arguments begin with the words of a condition; "*" at the end of one matches any ending.
 func (c Condition) begins(args []string) bool {
 	if len(args) < len(c) {
 		return false
 	}
 	for i, w := range c {
-		if prefix, ok := strings.CutSuffix(w, "*"); ok && strings.HasPrefix(args[i], prefix) {
-			continue
-		}
-		if args[i] != w {
+		prefix, open := strings.CutSuffix(w, "*")
+		if !strings.HasPrefix(args[i], prefix) || !open && args[i] != w {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func supergatewayMode(r Run) Mode {
 	case r.Major() >= 4:
 		m.Remedy = "give it a shorter --sessionTimeout"
 	case len(r.Args) > 0:
-		m.Missing = r.missing("--stateful", "--sessionTimeout")
+		m.Missing = slices.DeleteFunc([]string{"--stateful", "--sessionTimeout"}, r.Has)
 	}
 	transport, _ := r.Flag("--outputTransport")
 	timeout, timed := r.Flag("--sessionTimeout")
@@ -138,4 +139,13 @@ func supergatewayNote(r Run) string {
 		return "--sessionTimeout is missing: 600000 is ten minutes"
 	}
 	return ""
+}
+
+// milliseconds reads a duration of at most a day; anything else is 0.
+func milliseconds(s string) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 || n > int(24*time.Hour/time.Millisecond) {
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
 }

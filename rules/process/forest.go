@@ -33,8 +33,8 @@ type Forest struct {
 	byPID        map[int]int32
 }
 
-// NewForest builds the forest of a snapshot.
-func NewForest(s *scan.Snapshot) *Forest {
+// newForest builds the forest of a snapshot.
+func newForest(s *scan.Snapshot) *Forest {
 	n := len(s.Processes)
 	f := &Forest{
 		Processes:    make([]*scan.Process, n),

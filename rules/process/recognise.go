@@ -33,7 +33,7 @@ const bornTogether = 2 * time.Second
 
 // Recognise finds the processes that have to do with MCP.
 func Recognise(s *scan.Snapshot) *Recognised {
-	r := &Recognised{Snapshot: s, Forest: NewForest(s)}
+	r := &Recognised{Snapshot: s, Forest: newForest(s)}
 	r.Recognitions = make([]*Recognition, len(r.Forest.Processes))
 	r.Forest.Walk(func(node int32) { r.Recognitions[node] = r.recognise(node) })
 	r.FollowRelations()
