@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// ExamineOptions say where to look closer, how closely and how patiently.
+// ExamineOptions are the options of [Examine], [Holders], [ReadPSS], [Services] and [Versions].
 type ExamineOptions struct {
 	// Root is the procfs mount to read, "/proc" when empty; see [Options].
 	Root string
 
-	// Brief are clients, and servers that one seems to talk to: when their stdin turns out to be
-	// open, their sockets do not matter, so that Stdout, Listen and InboundConnections are left out;
-	// and of servers CWD too. It halves the cost for a machine full of servers that are in use.
+	// Brief are clients, and servers that have a client: if their stdin is open, [Examine] leaves out their
+	// Stdout, Listen and InboundConnections, and the CWD of servers. That halves its cost on a machine
+	// full of servers in use.
 	Brief []int
 
-	// Deadline is how long the whole look may take until what has not come back is given up; one
-	// second when zero.
+	// Deadline is how long the call may take before it gives up; one second when zero.
 	Deadline time.Duration
 }
 
@@ -30,20 +29,19 @@ func (o ExamineOptions) deadline() time.Duration {
 	return o.Deadline
 }
 
-// Examine looks closer at the processes pids and fills in, in place, what [Take] leaves out: Stdin,
-// Listen, InboundConnections and InboundSilenceSeconds, SwapBytes, CWD, and the jobs of Host.Services that these processes are; of those whose parent is not among them, Cgroup, Exe and Env too, which
-// what is below inherits. No process is signalled, stopped or written to, and nothing is forked.
+// Examine fills in what [Take] leaves out of the processes pids: Stdin, Stdout, Listen, InboundConnections,
+// InboundSilenceSeconds, SwapBytes and CWD, and adds to Host.Services those that are jobs. Of those whose parent is
+// not among them it also fills in Cgroup, Exe and Env, which descendants inherit. No process is signalled, stopped
+// or written to, and nothing is forked.
 //
-// A fact is only ever attached to the process that the snapshot names: PID and start time are
-// compared through the same handle that everything is read through. Processes that are gone, whose
-// PID changed hands, that are dead (state Z) or whose start time is unknown are left as they were.
+// Facts are only attached to the process that the snapshot names: everything is read through one handle, whose
+// start time is compared. Processes that have exited, are dead (state Z) or have no start time stay as they were.
 //
-// A field that the system refused, or did not give before the deadline, is named in Unreadable. The
-// names that are no JSON fields of their own are "stdin" (its type could not be seen), "holders"
-// (see [Holders]) and "service": a service manager may keep the process, but it could not be asked
-// without a fork, which is what [Services] is for.
+// A field that was refused, or not read before the deadline, is named in Unreadable. Three names are not JSON
+// fields: "stdin" (its type is unknown), "holders" (see [Holders]) and "service" (a service manager may keep the
+// process; see [Services]).
 //
-// Only Linux shows the other end of a standard input; elsewhere Stdin stays nil.
+// Only Linux shows the other end of stdin; elsewhere Stdin stays nil.
 func Examine(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
@@ -52,15 +50,12 @@ func Examine(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	findServices(ctx, s, rows)
 }
 
-// Holders fills in Stdin.Holders of those of the processes pids whose standard input is open: who
-// holds the other end; and Stdout.Holders where the output is: who reads it. It passes over the
-// descriptors of every process, 100 ms and more on a large machine, so that it is asked for the few
-// where the answer decides something.
+// Holders fills in Holders of the open stdin and stdout of the processes pids. It reads the descriptors of every
+// process, which takes 100 ms and more on a large machine.
 //
-// A process that holds the other end of its own standard input is named as well, like any other.
-// Holders of processes that may not be looked into are missed; then "holders" is in Unreadable, and
-// the processes named are some of them. An empty list means that nobody seen holds it: the holder is
-// in another PID namespace, or the end is on its way between two processes.
+// A process that holds the other end of its own stdin is listed too. If some processes could not be read,
+// "holders" is in Unreadable and the list may be incomplete. An empty list means that no visible process holds the
+// end: it is held in another PID namespace, or is being passed between two processes.
 func Holders(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
@@ -72,10 +67,9 @@ func Holders(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	}
 }
 
-// ReadPSS fills in PSSBytes of the processes pids: the memory that would come back. The kernel walks the
-// page tables for it, with the lock of the process's memory held: 0.2 ms for a small server, 20 ms
-// for one of 10 GiB. What it refuses, or does not give before the deadline, is named in Unreadable.
-// Only Linux tells; elsewhere PSSBytes stays nil.
+// ReadPSS fills in PSSBytes of the processes pids: about the memory that is freed when they exit. The kernel walks
+// the page tables for it and holds the memory lock of the process: 0.2 ms for a small server, 20 ms at 10 GiB.
+// Linux only; elsewhere PSSBytes stays nil.
 func ReadPSS(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
@@ -84,7 +78,7 @@ func ReadPSS(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	}
 }
 
-// examinable returns the rows of the processes that can be looked at, each once, in order of PID.
+// examinable returns the rows of the processes that can be examined, each once, by PID.
 func (s *Snapshot) examinable(pids []int) []*Process {
 	pids = slices.Clone(pids)
 	slices.Sort(pids)
@@ -97,34 +91,28 @@ func (s *Snapshot) examinable(pids []int) []*Process {
 	return rows
 }
 
-// setUnreadable says whether the system refused a field.
+// setUnreadable adds a field to Unreadable or removes it. Copies of p may share the slice, so it is not changed.
 func (p *Process) setUnreadable(field string, refused bool) {
 	i := slices.Index(p.Unreadable, field)
 	switch {
 	case refused && i < 0:
-		// Take lets many processes share one list.
 		p.Unreadable = append(slices.Clip(p.Unreadable), field)
 	case !refused && i >= 0:
-		p.Unreadable = slices.Concat(p.Unreadable[:i], p.Unreadable[i+1:])
-		if len(p.Unreadable) == 0 {
-			p.Unreadable = nil
-		}
+		p.Unreadable = slices.Concat(p.Unreadable[:i], p.Unreadable[i+1:]) // nil when it was the only one
 	}
 }
 
-// envNames are the environment variables that a snapshot may hold: those that name the program that
-// started a process or the manager that keeps it. None of them carries a secret, and no other is
-// ever read into a snapshot. They are inherited: each says where a process comes from, none proves
-// by itself who keeps it now.
+// envNames are the environment variables that a snapshot may contain: those that name the program that started
+// a process, or its service manager. None holds a secret. They are inherited, so that none proves by itself what
+// a process belongs to now.
 //
-// "name" is pm2's name for its app and is too common a word to mean anything else: it is only taken
-// next to "pm_id".
+// "name" is pm2's name for its app; it is too common a word to be read without "pm_id" next to it.
 var envNames = []string{
 	// Clients.
 	"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", // Claude Code
 	"CODEX_MANAGED_BY_BUN", "CODEX_MANAGED_BY_NPM", "CODEX_SANDBOX", // Codex
 	"CURSOR_AGENT", "CURSOR_TRACE_ID", // Cursor
-	"ELECTRON_RUN_AS_NODE",     // a desktop application that starts its own Node
+	"ELECTRON_RUN_AS_NODE",     // a desktop application that runs its own Node
 	"GEMINI_CLI",               // Gemini CLI
 	"HERMES_MCP_PARENT_PID",    // hermes-agent: the client's PID
 	"OPENCODE",                 // opencode
@@ -133,7 +121,7 @@ var envNames = []string{
 	// Daemons that outlive their clients by design.
 	"CODEGRAPH_DAEMON_INTERNAL",
 
-	// Terminals, and what keeps them.
+	// Terminals and multiplexers.
 	"STY", "TERM_PROGRAM", "TMUX",
 
 	// Launchers.
@@ -148,25 +136,16 @@ var envNames = []string{
 	"XPC_SERVICE_NAME", // launchd
 }
 
-// maxEnvValue is the longest value that is kept; no honest one comes near it but a path.
+// maxEnvValue is the longest value that is kept: more than any path among them needs.
 const maxEnvValue = 1 << 10
 
-// chosenEnv is envNames for looking up.
-var chosenEnv = func() map[string]bool {
-	chosen := make(map[string]bool, len(envNames))
-	for _, name := range envNames {
-		chosen[name] = true
-	}
-	return chosen
-}()
-
-// chooseEnv keeps the chosen ones of an environment's entries ("NAME=value"), the first of each
-// name, as getenv(3) does. It returns nil when there are none.
+// chooseEnv keeps the variables in envNames of an environment's entries ("NAME=value"), the first of each name, as
+// getenv(3) does. It returns nil when there are none.
 func chooseEnv(entries iter.Seq[[]byte]) map[string]string {
 	var env map[string]string
 	for entry := range entries {
 		name, value, ok := bytes.Cut(entry, []byte("="))
-		if !ok || !chosenEnv[string(name)] || len(value) > maxEnvValue {
+		if !ok || !slices.Contains(envNames, string(name)) || len(value) > maxEnvValue {
 			continue
 		}
 		if _, seen := env[string(name)]; seen {

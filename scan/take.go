@@ -4,39 +4,37 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 )
 
-// Options say what table to read and how patiently.
+// Options are the options of [Take].
 type Options struct {
-	// Root is the procfs mount to read, "/proc" when empty. Only Linux uses it: a test gives a
-	// tree of its own, a container the mount of its host.
+	// Root is the procfs mount to read, "/proc" when empty, such as that of a container's host. Linux only.
 	Root string
 
-	// Now is the moment that the snapshot is stamped with.
+	// Now is the time of the snapshot.
 	Now time.Time
 
-	// Deadline is how long one read may block before its process is kept without what the read
-	// would have told; one second when zero. The whole table takes at most about ten times that.
-	// Only Linux uses it: the calls of the other systems cannot be left behind.
+	// Deadline is how long a read may block before its process is kept without the result; one second when
+	// zero. The whole table takes at most about ten times as long. Linux only: the calls of other systems
+	// cannot be abandoned.
 	Deadline time.Duration
 }
 
-// defaultDeadline is far above what a healthy kernel needs for one small file (microseconds) and
-// above what a forking giant holds its lock for (about 150 ms at 10 GiB).
+// defaultDeadline is far more than a healthy kernel needs for a small file (microseconds), and more than the time
+// for which fork(2) of a large process holds its memory lock (about 150 ms at 10 GiB).
 const defaultDeadline = time.Second
 
-// Take reads the process table: who there is, whose child, since when, at what cost and with what
-// command line. It is cheap and asks nothing that needs the process's own permission; what costs
-// more is [Examine]'s, for the few processes that deserve it.
+// Take reads the process table: identity, parent, age, cost and command line of every process. It is cheap and needs
+// no permission for the processes; [Examine] reads what costs more.
 //
-// On Linux the sources are /proc/PID/stat and /proc/PID/cmdline, the owner of /proc/PID, and a
-// handful of files about the host; nothing is forked. Elsewhere gopsutil is asked.
+// On Linux it reads /proc/PID/stat, /proc/PID/cmdline, the owner of /proc/PID, and a few files about the host, and
+// forks nothing. Elsewhere it uses gopsutil.
 //
-// A process that ends while it is read is left out. What the system refuses or does not answer in
-// time is named in the process's Unreadable, and a sentence in Problems says so. An error means
-// that the processes could not be listed at all, or that ctx ended.
+// A process that exits meanwhile is left out. What the system refuses, or does not return in time, is named in the
+// process's Unreadable and explained in Problems. An error means that the processes could not be listed, or that
+// ctx is done.
 func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	if o.Deadline <= 0 {
 		o.Deadline = defaultDeadline
@@ -53,7 +51,7 @@ func (s *Snapshot) problem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
 
-// find returns the process with that PID, or nil. Processes must be in order.
+// find returns the process with that PID, or nil. Processes must be ordered.
 func (s *Snapshot) find(pid int) *Process {
 	i, ok := slices.BinarySearchFunc(s.Processes, pid, func(p Process, pid int) int { return p.PID - pid })
 	if !ok {
@@ -62,20 +60,18 @@ func (s *Snapshot) find(pid int) *Process {
 	return &s.Processes[i]
 }
 
-// PIDList formats PIDs for a sentence: a few of them, and the number of the others.
+// PIDList formats PIDs for a sentence: the first few, and the number of the others.
 func PIDList(pids []int) string {
 	const shown = 5
-	var b strings.Builder
-	b.WriteString("pid ")
-	for i, pid := range pids {
-		if i == shown {
-			fmt.Fprintf(&b, " and %d more", len(pids)-shown)
-			break
-		}
+	list := "pid "
+	for i, pid := range pids[:min(shown, len(pids))] {
 		if i > 0 {
-			b.WriteString(", ")
+			list += ", "
 		}
-		fmt.Fprint(&b, pid)
+		list += strconv.Itoa(pid)
 	}
-	return b.String()
+	if len(pids) > shown {
+		list += fmt.Sprintf(" and %d more", len(pids)-shown)
+	}
+	return list
 }

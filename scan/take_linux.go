@@ -38,7 +38,7 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 
 	boot := procfs.ParseBootTime(procfs.ReadSmall(root, "stat"))
 	if boot.IsZero() {
-		s.problem("%s/stat does not tell when the machine started: the ages of processes are unknown", path)
+		s.problem("%s/stat does not say when the machine started: the ages of processes are unknown", path)
 	}
 	table := readTable(ctx, root, pids, boot, o.Deadline)
 	if err := ctx.Err(); err != nil {
@@ -46,7 +46,7 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 	}
 	table.attach(s, pids, o.Deadline)
 	if len(s.Processes) == 0 {
-		return fmt.Errorf("cannot list the processes: none of the %d in %s stayed to be read", len(pids), path)
+		return fmt.Errorf("cannot list the processes: all %d in %s exited before they were read", len(pids), path)
 	}
 	nameUsers(ctx, s, o.Deadline)
 	readHost(root, boot, s)
@@ -73,14 +73,13 @@ func readHost(root int, boot time.Time, s *Snapshot) {
 	}
 }
 
-// initPIDNamespace is what /proc/PID/ns/pid of a process in the machine's own PID namespace links
-// to. The number is fixed: PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
+// initPIDNamespace is the target of /proc/PID/ns/pid in the machine's own PID namespace: PROC_PID_INIT_INO of the
+// kernel's include/linux/proc_ns.h.
 const initPIDNamespace = "pid:[4026531836]"
 
-// inContainer tells whether the table is that of a container, which has a PID namespace of its own.
-// The kernel's threads are only seen from the machine's namespace; where they are hidden from this
-// user, our own namespace tells. A distribution in WSL has a namespace too, but its PID 1 is the
-// machine's init for all who live there.
+// inContainer reports whether the table is that of a container, which has its own PID namespace. Kernel threads are
+// only visible in the machine's namespace; where they are hidden from this user, our own namespace decides.
+// A distribution in WSL has a namespace too, but its PID 1 serves as the machine's init.
 func inContainer(root int, s *Snapshot) bool {
 	if p := s.find(2); p != nil && p.PPID == 0 && p.Name == "kthreadd" {
 		return false
@@ -94,8 +93,7 @@ func inContainer(root int, s *Snapshot) bool {
 	return !bytes.Contains(release, []byte("microsoft"))
 }
 
-// explainHidden says so in s.Problems when the processes of other users are not in the table: then
-// a parent that is missing is not a parent that has ended.
+// explainHidden adds a problem when the processes of other users are hidden: a missing parent may then still run.
 func explainHidden(root int, path string, s *Snapshot) {
 	self := os.Geteuid()
 	foreign := slices.ContainsFunc(s.Processes, func(p Process) bool { return p.UID != nil && *p.UID != self })
@@ -110,8 +108,7 @@ func explainHidden(root int, path string, s *Snapshot) {
 	}
 }
 
-// nameUsers fills in the users' names, each looked up once. Where names come from a directory
-// service the look-up can hang, so that it has the deadline too.
+// nameUsers fills in the users' names. A look-up in a directory service can hang, so it has the deadline too.
 func nameUsers(ctx context.Context, s *Snapshot, deadline time.Duration) {
 	names := make(map[int]string)
 	for i := range s.Processes {

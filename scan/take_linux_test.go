@@ -270,7 +270,7 @@ func TestTakeHostProblems(t *testing.T) {
 	if p := s.find(310); !p.Started.IsZero() || p.Start != 100 || s.Host.UptimeSeconds != 0 {
 		t.Errorf("%s", asJSON(t, s))
 	}
-	if len(s.Problems) == 0 || !strings.Contains(s.Problems[0], "does not tell when the machine started") {
+	if len(s.Problems) == 0 || !strings.Contains(s.Problems[0], "does not say when the machine started") {
 		t.Errorf("problems %q", s.Problems)
 	}
 }
