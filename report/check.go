@@ -16,7 +16,7 @@ func CheckJSON(w io.Writer, c *diagnose.StdioReport) error { return writeJSON(w,
 // CheckText writes a check for people: what it comes to, the server at rest, then each question with
 // its answer, and what to change.
 func CheckText(w io.Writer, c *diagnose.StdioReport, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	c = clean(c)
 	p.checkSummary(c)
 	p.line("")
@@ -122,21 +122,12 @@ func (p *printer) hidden(n int) {
 	}
 }
 
-func size(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return format.Bytes(*n)
-}
-
 // failedRow writes a question that failed: why, who stayed, and what to change. What was said of an
 // earlier one already is not said again.
 func (p *printer) failedRow(r diagnose.CheckRow, before []diagnose.CheckRow) {
 	p.line("")
 	p.line(p.s.err.Render("FAILED") + " " + p.s.bold.Render(r.Question+"?"))
-	for i, s := range r.Because[:p.shown(len(r.Because))] {
-		p.wrapped(first(i, "why"), s)
-	}
+	p.wrapped("why", r.Because[:p.shown(len(r.Because))]...)
 	p.hidden(len(r.Because))
 	if len(r.Left) > 0 {
 		t := table{head: []string{"PID", "CPU", "RSS", "LAYER", "PARENT NOW", "COMMAND"}}
@@ -167,9 +158,7 @@ func (p *printer) failedRow(r diagnose.CheckRow, before []diagnose.CheckRow) {
 }
 
 func (p *printer) checkRemedy(r *diagnose.CheckRemedy) {
-	for i, s := range r.Steps {
-		p.wrapped(first(i, "fix"), s)
-	}
+	p.wrapped("fix", r.Steps...)
 	if r.Code != nil {
 		p.wrapped("", "code, "+r.Code.Where+":")
 		p.line("")

@@ -16,7 +16,7 @@ func ConfigJSON(w io.Writer, c *configured.Report) error { return writeJSON(w, p
 // ConfigText writes a configuration for people: what is configured, by client and file, how much of
 // it runs, and what could be better. Verbose adds every place that was looked at.
 func ConfigText(w io.Writer, c *configured.Report, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	c = pass(configGate, c)
 	p.configSummary(c)
 	for rest := c.Servers; len(rest) > 0; {
@@ -36,15 +36,13 @@ func ConfigText(w io.Writer, c *configured.Report, o Options) error {
 	if len(c.Problems) > 0 {
 		p.line("")
 	}
-	for _, s := range c.Problems {
-		p.wrapped("note", s)
-	}
+	p.notes(c.Problems)
 	return p.err
 }
 
 func (p *printer) configSummary(c *configured.Report) {
 	if len(c.Servers) == 0 {
-		p.line("No MCP servers are configured. -v lists every place that was looked at.")
+		p.line("No MCP servers are configured. -v lists every file that was looked for.")
 		return
 	}
 	clients := map[string]bool{}
@@ -55,23 +53,8 @@ func (p *printer) configSummary(c *configured.Report) {
 			running[pid] = true
 		}
 	}
-	line := fmt.Sprintf("%s configured, in %s. ", are(len(c.Servers), "server"), format.Count(len(clients), "client"))
-	switch len(running) {
-	case 0:
-		line += "None of them runs now."
-	case 1:
-		line += "1 instance of them runs now."
-	default:
-		line += fmt.Sprintf("%d instances of them run now.", len(running))
-	}
-	p.line(p.s.bold.Render(line))
-}
-
-func are(n int, noun string) string {
-	if n == 1 {
-		return format.Count(n, noun) + " is"
-	}
-	return format.Count(n, noun) + " are"
+	p.line(p.s.bold.Render(fmt.Sprintf("%s in %s; %s running.",
+		format.Count(len(c.Servers), "configured server"), format.Count(len(clients), "client"), format.Count(len(running), "instance"))))
 }
 
 // configFile writes the servers of one file.
@@ -134,23 +117,15 @@ func (p *printer) advice(a configured.Advice) {
 			words += ": " + item.Note
 		}
 		p.wrapped("at", words)
-		for _, c := range item.Commands {
-			p.copied("run", c)
-		}
+		p.commands("run", item.Commands)
 		if item.Entry != nil {
 			p.copied("start", commandOf(item.Entry.Command, item.Entry.Args))
 		}
 	}
 }
 
-// copied writes what is to be copied, and so is never wrapped.
-func (p *printer) copied(label, line string) {
-	p.line(p.s.dim.Render(label) + strings.Repeat(" ", 8-len(label)) + line)
-}
-
 func (p *printer) places(places []config.Place) {
-	p.line("")
-	p.line(p.s.bold.Render("All places"))
+	p.heading("All places")
 	t := table{head: []string{"CLIENT", "THERE", "PLACE"}}
 	for _, at := range places {
 		there := string(at.State)

@@ -103,7 +103,7 @@ func TestConfigGolden(t *testing.T) {
 func TestConfigEmpty(t *testing.T) {
 	configured := configured.Attribute(process.Recognise(&scan.Snapshot{}), config.Found{}, nil)
 	var b bytes.Buffer
-	if err := ConfigText(&b, configured.Report(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every place that was looked at.\n" {
+	if err := ConfigText(&b, configured.Report(), Options{}); err != nil || b.String() != "No MCP servers are configured. -v lists every file that was looked for.\n" {
 		t.Errorf("%v, %q", err, b.String())
 	}
 	b.Reset()

@@ -20,7 +20,7 @@ func EndpointJSON(w io.Writer, r *diagnose.EndpointReport) error {
 // EndpointText writes it for people: each question with its verdict and answer, what that means, and
 // what to change.
 func EndpointText(w io.Writer, r *diagnose.EndpointReport, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	r = clean(r)
 	p.endpointSummary(r)
 	p.line("")

@@ -9,7 +9,7 @@ import (
 
 // Explain writes all that is known about one rule.
 func Explain(w io.Writer, r *rules.Rule, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	p.line(p.s.bold.Render(r.ID) + ": " + r.Title)
 	p.line("")
 	for _, l := range p.wrap(r.Why, 0) {
@@ -48,7 +48,7 @@ func (p *printer) section(title string, items []string) {
 
 // RuleList writes one line for each rule.
 func RuleList(w io.Writer, all []*rules.Rule, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	t := table{head: []string{"ID", "LEVEL", "SAYS"}}
 	for _, r := range all {
 		t.row(r.ID, string(r.Severity), r.Title)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/reap"
 	"mcpdoctor/scan"
 )
 
@@ -17,6 +18,9 @@ func JSON(w io.Writer, r *rules.Report) error { return writeJSON(w, clean(r)) }
 
 // RulesJSON writes the rules as a JSON array, in the order of judging.
 func RulesJSON(w io.Writer, all []*rules.Rule) error { return writeJSON(w, all) }
+
+// PlanJSON writes a plan, or what became of it, to the contract that [reap.Plan] is.
+func PlanJSON(w io.Writer, plan *reap.Plan) error { return writeJSON(w, clean(plan)) }
 
 func writeJSON(w io.Writer, v any) error {
 	var b bytes.Buffer

@@ -144,7 +144,7 @@ func confirmed(first *reap.Plan, b tableBuilder, c reap.Consent) *reap.Plan {
 	return second
 }
 
-// told returns a plan that was carried out, with what fate says of each instance and process.
+// told returns a copy of a plan that was carried out, with what fate says of each instance and process.
 func told(p *reap.Plan, fate func(instance, process int) terminate.Outcome) *reap.Plan {
 	var all [][]terminate.Result
 	for _, d := range p.Instances {
@@ -161,8 +161,13 @@ func told(p *reap.Plan, fate func(instance, process int) terminate.Outcome) *rea
 		}
 		all = append(all, fates)
 	}
-	p.Record(all)
-	return p
+	done := *p
+	done.Instances = slices.Clone(p.Instances)
+	for i := range done.Instances {
+		done.Instances[i].Processes = slices.Clone(p.Instances[i].Processes)
+	}
+	done.Record(all)
+	return &done
 }
 
 func allEnd(int, int) terminate.Outcome { return terminate.Ended }
@@ -197,7 +202,7 @@ func TestGoldenReap(t *testing.T) {
 	for name, write := range map[string]func(io.Writer) error{
 		"reap-story-plan.txt":     func(w io.Writer) error { return Plan(w, calls, terminal) },
 		"reap-story-weighed.txt":  func(w io.Writer) error { return Plan(w, weighed, terminal) },
-		"reap-story-deeds.txt":    func(w io.Writer) error { return Deeds(w, told(weighed, allEnd), Options{}) },
+		"reap-story-results.txt":  func(w io.Writer) error { return Results(w, told(weighed, allEnd), Options{}) },
 		"reap-story-log.jsonl":    func(w io.Writer) error { return PlanLog(w, told(weighed, allEnd), atNight) },
 		"reap-nested-plan.txt":    func(w io.Writer) error { return Plan(w, orphans, terminal) },
 		"reap-nested-verbose.txt": func(w io.Writer) error { return Plan(w, orphans, Options{Width: 100, Verbose: true}) },
@@ -206,13 +211,13 @@ func TestGoldenReap(t *testing.T) {
 		"reap-nested-request.txt": func(w io.Writer) error {
 			return Plan(w, planned(nested(), reap.Consent{OlderThan: time.Hour, Rules: []string{"orphan"}}), terminal)
 		},
-		"reap-nested-deeds.txt": func(w io.Writer) error { return Deeds(w, told(orphans, allEnd), Options{}) },
-		"reap-nested-plan.json": func(w io.Writer) error { return PlanJSON(w, orphans) },
-		"reap-nested-deed.json": func(w io.Writer) error { return PlanJSON(w, told(orphans, allEnd)) },
-		"reap-mixed-deeds.txt":  func(w io.Writer) error { return Deeds(w, eventful(), Options{}) },
-		"reap-mixed-colour.txt": func(w io.Writer) error { return Deeds(w, eventful(), Options{Width: 80, Color: true}) },
-		"reap-mixed-log.jsonl":  func(w io.Writer) error { return PlanLog(w, eventful(), atNight) },
-		"reap-nothing.txt":      nothingAtAll,
+		"reap-nested-results.txt":  func(w io.Writer) error { return Results(w, told(orphans, allEnd), Options{}) },
+		"reap-nested-plan.json":    func(w io.Writer) error { return PlanJSON(w, orphans) },
+		"reap-nested-results.json": func(w io.Writer) error { return PlanJSON(w, told(orphans, allEnd)) },
+		"reap-mixed-results.txt":   func(w io.Writer) error { return Results(w, eventful(), Options{}) },
+		"reap-mixed-colour.txt":    func(w io.Writer) error { return Results(w, eventful(), Options{Width: 80, Color: true}) },
+		"reap-mixed-log.jsonl":     func(w io.Writer) error { return PlanLog(w, eventful(), atNight) },
+		"reap-nothing.txt":         nothingAtAll,
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -232,7 +237,7 @@ func nothingAtAll(w io.Writer) error {
 		plans = append(plans, planned(newTable(), c))
 	}
 	for _, p := range plans {
-		if err := errors.Join(Plan(w, p, Options{}), Deeds(w, p, Options{}), PlanLog(w, p, atNight)); err != nil {
+		if err := errors.Join(Plan(w, p, Options{}), Results(w, p, Options{}), PlanLog(w, p, atNight)); err != nil {
 			return err
 		}
 	}
@@ -282,11 +287,11 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *reap.Plan)) {
 
 // Cron mails whatever is written, so that nothing may be when there was nothing to do; and whoever is
 // signalled has to be named.
-func TestDeedsNameEverybodyOrSayNothing(t *testing.T) {
+func TestResultsNameEveryProcessOrNothing(t *testing.T) {
 	seen := 0
 	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer
-		if err := Deeds(&b, p, Options{}); err != nil {
+		if err := Results(&b, p, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if (b.Len() == 0) != (len(p.Instances) == 0) {
@@ -312,10 +317,10 @@ func TestDeedsNameEverybodyOrSayNothing(t *testing.T) {
 }
 
 // What survived or was refused is never called ended, and what ended never left.
-func TestDeedsSayWhatIsLeft(t *testing.T) {
+func TestResultsSayWhatIsLeft(t *testing.T) {
 	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer
-		if err := Deeds(&b, p, Options{}); err != nil {
+		if err := Results(&b, p, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(b.String(), "\n")
@@ -323,12 +328,12 @@ func TestDeedsSayWhatIsLeft(t *testing.T) {
 			left := slices.ContainsFunc(d.Processes, func(s reap.Target) bool {
 				return !s.Outcome.Exited() && s.Outcome != reap.Skipped
 			}) || len(d.Processes) == 0
-			if got := strings.HasPrefix(lines[i], "still there"); got != left {
+			if got := strings.HasPrefix(lines[i], "still running"); got != left {
 				t.Errorf("%v: %q", d.Outcome, lines[i])
 			}
 		}
 		if len(p.Instances) > 0 {
-			if s, got := p.Summary, strings.Contains(lines[len(p.Instances)], "Still there: "); p.Acted && got != p.Failed() {
+			if s, got := p.Summary, strings.Contains(lines[len(p.Instances)], "Still running: "); p.Acted && got != p.Failed() {
 				t.Errorf("%+v: %q", s, lines[len(p.Instances)])
 			}
 		}
@@ -409,7 +414,7 @@ func TestPlanLogIsOneWriteOfLines(t *testing.T) {
 				t.Fatalf("%v: %q", err, line)
 			}
 			d := want[i]
-			if got.Outcome != string(d.Outcome) || !got.Time.Equal(atNight) || !slices.Equal(got.PIDs, pidsOf(d)) || len(got.Processes) != len(d.Processes) {
+			if got.Outcome != string(d.Outcome) || !got.Time.Equal(atNight) || !slices.Equal(got.PIDs, pidsOf(d.Processes)) || len(got.Processes) != len(d.Processes) {
 				t.Errorf("%q is not about %+v", line, d)
 			}
 			if len(d.Processes) > 0 && got.Command == "" {
@@ -474,8 +479,8 @@ func TestHostileReap(t *testing.T) {
 				for name, write := range map[string]func(io.Writer) error{
 					"plan":         func(w io.Writer) error { return Plan(w, p, Options{}) },
 					"verbose plan": func(w io.Writer) error { return Plan(w, p, Options{Width: 80, Verbose: true}) },
-					"deeds":        func(w io.Writer) error { return Deeds(w, p, Options{}) },
-					"wide deeds":   func(w io.Writer) error { return Deeds(w, p, Options{Width: 80}) },
+					"results":      func(w io.Writer) error { return Results(w, p, Options{}) },
+					"wide results": func(w io.Writer) error { return Results(w, p, Options{Width: 80}) },
 					"JSON":         func(w io.Writer) error { return PlanJSON(w, p) },
 					"log":          func(w io.Writer) error { return PlanLog(w, p, atNight) },
 				} {
@@ -497,7 +502,7 @@ func TestReapColourOnlyWhenAsked(t *testing.T) {
 	escapes := func(o Options) int {
 		var b bytes.Buffer
 		p := eventful()
-		if err := errors.Join(Plan(&b, p, o), Deeds(&b, p, o)); err != nil {
+		if err := errors.Join(Plan(&b, p, o), Results(&b, p, o)); err != nil {
 			t.Fatal(err)
 		}
 		return strings.Count(b.String(), "\x1b")
@@ -520,7 +525,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on 
 func TestReapKeepsTheErrorOfWriting(t *testing.T) {
 	p := eventful()
 	for name, err := range map[string]error{
-		"plan": Plan(full{}, p, Options{}), "deeds": Deeds(full{}, p, Options{}), "JSON": PlanJSON(full{}, p), "log": PlanLog(full{}, p, atNight),
+		"plan": Plan(full{}, p, Options{}), "results": Results(full{}, p, Options{}), "JSON": PlanJSON(full{}, p), "log": PlanLog(full{}, p, atNight),
 	} {
 		if err == nil {
 			t.Errorf("the %s was lost without an error", name)

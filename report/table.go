@@ -1,87 +1,76 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // table is a few columns, of which the last takes what room there is.
 type table struct {
 	head []string
 	rows [][]string
-	own  bool // all but its last column are words of our own, which are not cut
+	own  bool // all columns but the last are our own words, which are not cut
 }
 
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...any) {
+	row := make([]string, len(cells))
+	for i, c := range cells {
+		row[i] = fmt.Sprint(c)
+	}
+	t.rows = append(t.rows, row)
+}
 
 // rightAligned are the columns of numbers.
-var rightAligned = map[string]bool{"PID": true, "AGE": true, "RSS": true, "PSS": true, "CPU": true, "SERVERS": true}
+var rightAligned = []string{"PID", "AGE", "RSS", "PSS", "CPU", "SERVERS"}
 
 func (p *printer) table(t table) {
-	widths := make([]int, len(t.head))
-	const widest = 44 // of a column that is not the last: names come from strangers
-	for _, row := range t.rows {
-		for i := range len(row) - 1 {
-			if !t.own {
-				row[i] = cut(row[i], widest)
+	last := len(t.head) - 1
+	if !t.own {
+		const widest = 44 // of a column that is not the last: names come from strangers
+		for _, row := range t.rows {
+			for i := range row[:last] {
+				row[i] = ansi.Truncate(row[i], widest, "…")
 			}
 		}
 	}
-	for _, row := range append([][]string{t.head}, t.rows...) {
-		for i, c := range row {
-			widths[i] = max(widths[i], lipgloss.Width(c))
+	for i, name := range t.head[:last] {
+		width := ansi.StringWidth(name)
+		for _, row := range t.rows {
+			width = max(width, ansi.StringWidth(row[i]))
+		}
+		align(t.head, i, width, name)
+		for _, row := range t.rows {
+			align(row, i, width, name)
 		}
 	}
-	p.line(p.s.dim.Render(p.aligned(t.head, t.head, widths)))
+	p.line(p.s.dim.Render(p.fit(t.head)))
 	for _, row := range t.rows {
-		p.line(p.aligned(row, t.head, widths))
+		p.line(p.fit(row))
 	}
 }
 
-func (p *printer) aligned(row, head []string, widths []int) string {
-	var b strings.Builder
-	b.WriteString("  ")
-	used := 2
-	for i, c := range row {
-		last := i == len(row)-1
-		if last {
-			b.WriteString(p.fit(c, used))
-			break
-		}
-		pad := strings.Repeat(" ", widths[i]-lipgloss.Width(c))
-		if rightAligned[head[i]] {
-			c = pad + c
-		} else {
-			c += pad
-		}
-		b.WriteString(c + "  ")
-		used += widths[i] + 2
+// align fills a cell with spaces.
+func align(row []string, i, width int, name string) {
+	space := strings.Repeat(" ", width-ansi.StringWidth(row[i]))
+	if slices.Contains(rightAligned, name) {
+		row[i] = space + row[i]
+	} else {
+		row[i] += space
 	}
-	return b.String()
 }
 
-// fit cuts a text to what is left of the terminal's width. In a pipe nothing is cut.
-func (p *printer) fit(s string, used int) string {
+// fit joins the cells of a row, of which the last is cut to what is left of the terminal's width. In a pipe nothing is
+// cut.
+func (p *printer) fit(row []string) string {
 	const least = 20 // a terminal too narrow for the columns gets long lines, and wraps them itself
-	room := p.o.Width - used
+	last := len(row) - 1
+	line := "  " + strings.Join(row[:last], "  ") + "  "
+	room := p.o.Width - ansi.StringWidth(line)
 	if p.o.Width == 0 || room < least {
-		return s
+		return line + row[last]
 	}
-	return cut(s, room)
-}
-
-// cut cuts a text to so many cells.
-func cut(s string, room int) string {
-	if lipgloss.Width(s) <= room {
-		return s
-	}
-	cells := 0
-	for i, r := range s {
-		cells += lipgloss.Width(string(r))
-		if cells > room-1 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return line + ansi.Truncate(row[last], room, "…")
 }

@@ -7,23 +7,23 @@ import (
 	"time"
 
 	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
 )
 
-// Options are how a text is to look.
+// Options are how a text looks.
 type Options struct {
 	Width   int    // of the terminal, in cells; 0 for no terminal: nothing is wrapped or cut to fit
 	Color   bool   // whether escape codes may be used
 	Asked   string // what the findings were limited to ("by rule orphan"); empty for all
-	Verbose bool   // every process of a finding, and every server with the reason why it is kept
+	Verbose bool   // every process of a finding, and every server with the reason for its verdict
 }
 
-// Text writes a report for people: what is wrong first, each finding with its evidence, its
-// processes and its remedy, and a calm line when nothing is.
+// Text writes a report for people: the worst finding first, each with its evidence, processes and remedy.
 func Text(w io.Writer, r *rules.Report, o Options) error {
-	p := printer{w: w, o: o, s: newStyles(w, o.Color)}
+	p := newPrinter(w, o)
 	r = clean(r)
 	p.summary(r)
 	for _, f := range r.Findings {
@@ -31,17 +31,27 @@ func Text(w io.Writer, r *rules.Report, o Options) error {
 	}
 	if o.Verbose {
 		p.servers(r)
+		p.owners("Gateways", r.Gateways)
+		p.owners("Clients", r.Clients)
 	}
-	p.problems(r)
+	if n := r.Summary.Unreadable; n > 0 {
+		p.line("")
+		p.wrapped("note", format.Count(n, "process")+" could not be read completely")
+	}
+	p.notes(r.Problems)
 	return p.err
 }
 
-// printer writes lines and keeps the first error, so that no caller has to look at each.
+// printer writes lines and keeps the first error.
 type printer struct {
 	w   io.Writer
 	o   Options
 	s   styles
 	err error
+}
+
+func newPrinter(w io.Writer, o Options) *printer {
+	return &printer{w: w, o: o, s: newStyles(w, o.Color)}
 }
 
 func (p *printer) line(s string) {
@@ -50,42 +60,56 @@ func (p *printer) line(s string) {
 	}
 }
 
-// wrapped writes a text behind a label, and goes on below the text's beginning.
-func (p *printer) wrapped(label, text string) {
-	const column = 8
-	indent := strings.Repeat(" ", column)
-	head := p.s.dim.Render(label) + indent[min(len(label), column-1):]
-	for i, l := range p.wrap(text, column) {
-		if i == 0 {
-			p.line(head + l)
-		} else {
-			p.line(indent + l)
+func (p *printer) heading(s string) {
+	p.line("")
+	p.line(p.s.bold.Render(s))
+}
+
+// labels are written in a column of this width.
+const labelWidth = 8
+
+// wrapped writes texts in the column beside a label.
+func (p *printer) wrapped(label string, texts ...string) {
+	for _, text := range texts {
+		for _, l := range p.wrap(text, labelWidth) {
+			p.copied(label, l)
+			label = ""
 		}
 	}
 }
 
-// wrap cuts a text into lines that fit beside so many cells, at spaces. Words that are longer stay
-// whole, so that a path can still be copied. In a pipe nothing is wrapped.
+// copied writes a line beside a label as it is, so that it can be copied from the terminal.
+func (p *printer) copied(label, line string) {
+	p.line(p.s.dim.Render(label) + strings.Repeat(" ", max(1, labelWidth-len(label))) + line)
+}
+
+func (p *printer) notes(texts []string) {
+	for _, text := range texts {
+		p.wrapped("note", text)
+	}
+}
+
+// wrap cuts a text into lines that fit beside so many cells. It breaks at spaces only, so that a path or an option can
+// be copied (ansi.Wordwrap also breaks after hyphens). In a pipe nothing is wrapped.
 func (p *printer) wrap(text string, used int) []string {
 	if p.o.Width == 0 {
 		return []string{text}
 	}
 	const least = 30 // narrower columns are worse to read than lines that run over
 	width := max(p.o.Width-used, least)
-	var lines []string
-	line, cells := "", 0
-	for _, word := range strings.Fields(text) {
-		n := lipgloss.Width(word)
-		if line != "" && cells+1+n > width {
-			lines = append(lines, line)
-			line, cells = "", 0
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case ansi.StringWidth(*last)+1+ansi.StringWidth(word) > width:
+			lines = append(lines, word)
+		default:
+			*last += " " + word
 		}
-		if line != "" {
-			line, cells = line+" ", cells+1
-		}
-		line, cells = line+word, cells+n
 	}
-	return append(lines, line)
+	return lines
 }
 
 func (p *printer) summary(r *rules.Report) {
@@ -94,13 +118,13 @@ func (p *printer) summary(r *rules.Report) {
 	case len(r.Findings) > 0:
 		p.line(p.headline(r))
 	case r.Parentless:
-		p.line(p.s.warn.Render("Nothing can be told.") + " The table does not say who started whom, so that a leak looks like a server in use.")
+		p.line(p.s.warn.Render("Leaks cannot be detected.") + " The input has no parent PIDs.")
 	case p.o.Asked != "":
-		p.line("Nothing was found " + p.o.Asked + "; there may be other findings.")
+		p.line("Nothing was found " + p.o.Asked + ". There may be other findings.")
 	case s.Servers+s.Gateways == 0:
-		p.line(p.s.good.Render("No leaks.") + " No MCP server was recognised.")
+		p.line(p.s.good.Render("No leaks.") + " No MCP servers were found.")
 	default:
-		p.line(p.s.good.Render("No leaks.") + " Every MCP server that was recognised has an owner, or a reason to be there.")
+		p.line(p.s.good.Render("No leaks.") + " Every MCP server has a running client or service.")
 	}
 	line := fmt.Sprintf("%s, %s, %s", format.Count(s.Servers, "server"), format.Count(s.Gateways, "gateway"), format.Count(s.Clients, "client"))
 	if s.RSSBytes > 0 || s.Servers+s.Gateways == 0 {
@@ -109,28 +133,40 @@ func (p *printer) summary(r *rules.Report) {
 	if s.SwapBytes > 0 {
 		line += ", " + format.Bytes(s.SwapBytes) + " swap"
 	}
-	line += fmt.Sprintf(" (of %s)", format.Count(s.Processes, "process"))
-	p.line(p.s.dim.Render(line))
+	p.line(p.s.dim.Render(line + " (of " + format.Count(s.Processes, "process") + ")"))
 }
 
-// headline is what a worried person needs first: how much can be had back, and from how many.
+// headline counts the findings, and says what can be terminated now.
 func (p *printer) headline(r *rules.Report) string {
 	c := r.Summary.Findings
 	var parts []string
-	if c.Error > 0 {
-		parts = append(parts, p.s.err.Render(format.Count(c.Error, "leak")))
+	for _, count := range []struct {
+		n     int
+		noun  string
+		style lipgloss.Style
+	}{{c.Error, "leak", p.s.err}, {c.Warning, "warning", p.s.warn}, {c.Info, "note", p.s.info}} {
+		if count.n > 0 {
+			parts = append(parts, count.style.Render(format.Count(count.n, count.noun)))
+		}
 	}
-	if c.Warning > 0 {
-		parts = append(parts, p.s.warn.Render(format.Count(c.Warning, "warning")))
+	n := r.Summary.Reapable
+	safe := "Nothing is safe to terminate automatically. Review the findings below."
+	if n.Processes > 0 {
+		safe = p.s.bold.Render(amount(n.Instances, n.Processes, n.RSSBytes) + format.Plural(n.Instances, " is", " are") + " safe to terminate.")
 	}
-	if c.Info > 0 {
-		parts = append(parts, p.s.info.Render(format.Count(c.Info, "note")))
+	return strings.Join(parts, ", ") + ". " + safe
+}
+
+// amount is a number of instances with what they hold. RSS is left out when it is not known.
+func amount(instances, processes int, rss int64) string {
+	return fmt.Sprintf("%s (%s%s)", format.Count(instances, "instance"), format.Count(processes, "process"), memory(rss))
+}
+
+func memory(rss int64) string {
+	if rss == 0 {
+		return ""
 	}
-	line := strings.Join(parts, ", ") + ". "
-	if n := r.Summary.Reapable; n.Processes > 0 {
-		return line + p.s.bold.Render(fmt.Sprintf("%s (%s, %s RSS) can be ended safely.", format.Count(n.Instances, "instance"), format.Count(n.Processes, "process"), format.Bytes(n.RSSBytes)))
-	}
-	return line + "Nothing is to be ended without a look at it first."
+	return ", " + format.Bytes(rss) + " RSS"
 }
 
 func (p *printer) finding(f rules.Finding) {
@@ -144,76 +180,59 @@ func (p *printer) finding(f rules.Finding) {
 			p.line(strings.Repeat(" ", len(label)+1) + p.s.bold.Render(l))
 		}
 	}
-	p.wrapped("rule", fmt.Sprintf("%s, %s", f.Rule, f.Confidence))
-	for i, e := range f.Evidence {
-		p.wrapped(first(i, "why"), e)
-	}
+	p.wrapped("rule", f.Rule+", "+string(f.Confidence))
+	p.wrapped("why", f.Evidence...)
 	p.tree(f)
-	p.wrapped("fix", f.Remedy.Summary)
-	for _, s := range f.Remedy.Steps {
-		p.wrapped("", s)
-	}
-	for i, c := range f.Remedy.Commands {
-		p.line(p.s.dim.Render(first(i, "run")) + strings.Repeat(" ", 8-len(first(i, "run"))) + c)
-	}
+	p.wrapped("fix", append([]string{f.Remedy.Summary}, f.Remedy.Steps...)...)
+	p.commands("run", f.Remedy.Commands)
 }
 
-func first(i int, label string) string {
-	if i == 0 {
-		return label
+func (p *printer) commands(label string, lines []string) {
+	for _, l := range lines {
+		p.copied(label, l)
+		label = ""
 	}
-	return ""
 }
 
 func (p *printer) servers(r *rules.Report) {
-	if len(r.Servers) > 0 {
-		p.line("")
-		p.line(p.s.bold.Render("All servers"))
-		t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
-		for _, s := range r.Servers {
-			t.row(fmt.Sprint(s.RootPID), age(s.AgeSeconds, s.Started), format.Bytes(s.RSSBytes), string(s.Verdict), s.Server, with(s.Because, "; ", s.Mode))
-		}
-		p.table(t)
+	if len(r.Servers) == 0 {
+		return
 	}
-	for _, list := range []struct {
-		title string
-		of    []rules.Owning
-	}{{"Gateways", r.Gateways}, {"Clients", r.Clients}} {
-		if len(list.of) == 0 {
-			continue
-		}
-		p.line("")
-		p.line(p.s.bold.Render(list.title))
-		t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
-		for _, o := range list.of {
-			t.row(fmt.Sprint(o.PID), age(o.AgeSeconds, o.Started), format.Bytes(o.RSSBytes), fmt.Sprint(o.Servers), with(strings.TrimSpace(o.Name+" "+o.Version+" "+strings.Join(o.Listen, " ")), "; ", o.Mode))
-		}
-		p.table(t)
+	p.heading("All servers")
+	t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
+	for _, s := range r.Servers {
+		t.row(s.RootPID, age(s.AgeSeconds, s.Started), format.Bytes(s.RSSBytes), s.Verdict, s.Server, with(s.Because, s.Mode))
 	}
+	p.table(t)
 }
 
-// with adds what is known besides.
-func with(s, joint, more string) string {
+func (p *printer) owners(title string, all []rules.Owning) {
+	if len(all) == 0 {
+		return
+	}
+	p.heading(title)
+	t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
+	for _, o := range all {
+		name := strings.TrimSpace(o.Name + " " + o.Version + " " + strings.Join(o.Listen, " "))
+		t.row(o.PID, age(o.AgeSeconds, o.Started), format.Bytes(o.RSSBytes), o.Servers, with(name, o.Mode))
+	}
+	p.table(t)
+}
+
+// with adds what else is known.
+func with(s, more string) string {
 	if more == "" {
 		return s
 	}
-	return s + joint + more
+	return s + "; " + more
 }
 
-func (p *printer) problems(r *rules.Report) {
-	if n := r.Summary.Unreadable; n > 0 {
-		p.line("")
-		p.wrapped("note", fmt.Sprintf("%s could not be seen in full", format.Count(n, "process")))
-	}
-	for _, s := range r.Problems {
-		p.wrapped("note", s)
-	}
-}
-
-// age returns "-" for a process whose start is not known, as opposed to one just begun.
-func age(seconds int64, started time.Time) string {
+// age is "-" for a process whose start is not known.
+func age(n int64, started time.Time) string {
 	if started.IsZero() {
 		return "-"
 	}
-	return format.Age(time.Duration(seconds) * time.Second)
+	return seconds(n)
 }
+
+func seconds(n int64) string { return format.Age(time.Duration(n) * time.Second) }

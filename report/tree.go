@@ -2,37 +2,35 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
 )
 
 const (
-	treeRows = 8 // so many lines of processes fit on a first screen beside the words
-	treeTail = 2 // of which so many are the last ones
+	treeRows = 8 // lines of processes that fit on a first screen beside the words
+	treeTail = 2 // of which the last ones
 )
 
-// tree writes the processes of a finding as a small tree, each under its parent. Of a long one
-// only the beginning and the end are shown.
+// tree writes the processes of a finding, each under its parent. Of a long tree only the beginning and the end are
+// shown.
 func (p *printer) tree(f rules.Finding) {
-	rows := f.Processes
-	inside := map[int]bool{}
-	for _, r := range rows {
+	inside, leaked := map[int]bool{}, map[int]bool{}
+	for _, r := range f.Processes {
 		inside[r.PID] = true
 	}
 	children := map[int][]rules.Row{}
-	for _, r := range rows {
+	for _, r := range f.Processes {
 		up := 0
 		if inside[r.PPID] && r.PPID != r.PID {
 			up = r.PPID
 		}
 		children[up] = append(children[up], r)
 	}
-	subject := map[int]bool{}
-	for _, pid := range f.PIDs {
-		subject[pid] = true
+	for _, pid := range slices.Concat(f.PIDs, f.Reap.Safe, f.Reap.OnRequest) {
+		leaked[pid] = true
 	}
 	t := table{head: []string{"PID", "AGE", "RSS", "COMMAND"}}
 	var draw func(up int, indent string)
@@ -40,21 +38,15 @@ func (p *printer) tree(f rules.Finding) {
 		below := children[up]
 		delete(children, up) // a circle in the rows ends here
 		for i, r := range below {
-			branch, next := "├─ ", "│  "
-			if i == len(below)-1 {
-				branch, next = "└─ ", "   "
-			}
+			line, next := branch(i, len(below))
 			if up == 0 {
-				branch, next = "", ""
+				line, next = "", ""
 			}
 			note := ""
-			if !subject[r.PID] {
+			if !leaked[r.PID] {
 				note = "  (kept)"
-				if contains(f.Reap.Safe, r.PID) || contains(f.Reap.OnRequest, r.PID) {
-					note = ""
-				}
 			}
-			t.row(fmt.Sprint(r.PID), rowAge(r), rowSize(r), indent+branch+strings.TrimSpace(r.Command)+note)
+			t.row(r.PID, rowAge(r), size(r.RSSBytes), indent+line+strings.TrimSpace(r.Command)+note)
 			draw(r.PID, indent+next)
 		}
 	}
@@ -65,8 +57,15 @@ func (p *printer) tree(f rules.Finding) {
 	}
 }
 
-// shorten leaves of a long table the beginning and the end, and says in its last column how much is
-// left out.
+// branch returns the lines that lead to the i-th of n children, and past it.
+func branch(i, n int) (line, next string) {
+	if i == n-1 {
+		return "└─ ", "   "
+	}
+	return "├─ ", "│  "
+}
+
+// shorten leaves only the beginning and the end of a long table, and says how much is left out.
 func (p *printer) shorten(t *table) {
 	over := len(t.rows) - treeRows
 	if over <= 0 || p.o.Verbose {
@@ -74,30 +73,20 @@ func (p *printer) shorten(t *table) {
 	}
 	middle := make([]string, len(t.head))
 	middle[len(middle)-1] = fmt.Sprintf("... %d more, -v shows them", over+1)
-	kept := append(t.rows[:treeRows-treeTail-1:treeRows-treeTail-1], middle)
-	t.rows = append(kept, t.rows[len(t.rows)-treeTail:]...)
+	t.rows = slices.Concat(t.rows[:treeRows-treeTail-1], [][]string{middle}, t.rows[len(t.rows)-treeTail:])
 }
 
-// rowAge and rowSize are "-" for what is not known.
+// rowAge and size are "-" for what is not known.
 func rowAge(r rules.Row) string {
 	if r.AgeSeconds == nil {
 		return "-"
 	}
-	return format.Age(time.Duration(*r.AgeSeconds) * time.Second)
+	return seconds(*r.AgeSeconds)
 }
 
-func rowSize(r rules.Row) string {
-	if r.RSSBytes == nil {
+func size(n *int64) string {
+	if n == nil {
 		return "-"
 	}
-	return format.Bytes(*r.RSSBytes)
-}
-
-func contains(pids []int, pid int) bool {
-	for _, p := range pids {
-		if p == pid {
-			return true
-		}
-	}
-	return false
+	return format.Bytes(*n)
 }

@@ -61,7 +61,7 @@ func TestConfig(t *testing.T) {
 	w, home := atHome(t, someFiles)
 	r := doctorIn(t, w, "", "config")
 	for _, want := range []string{
-		"2 servers are configured, in 2 clients. 1 instance of them runs now.\n",
+		"2 configured servers in 2 clients; 1 instance running.\n",
 		"Claude Code  " + home + "/app/.mcp.json\n", "  fixtures  1 ", "python server.py\n",
 		"Cursor  " + home + "/.cursor/mcp.json\n", "https://mcp.linear.app/sse (sse)\n", "INFO servers are reached over SSE\n",
 		"note    " + home + "/.codex/config.toml:2: invalid TOML\n",
@@ -142,7 +142,7 @@ func TestConfigFlags(t *testing.T) {
 			checkErrorForm(t, args, r.err)
 		}
 	}
-	if r := doctorIn(t, w, "", "config"); r.out != "No MCP servers are configured. -v lists every place that was looked at.\n" {
+	if r := doctorIn(t, w, "", "config"); r.out != "No MCP servers are configured. -v lists every file that was looked for.\n" {
 		t.Errorf("nothing configured: %q", r.out)
 	}
 }

@@ -302,5 +302,5 @@ func TestLabReapStory(t *testing.T) {
 	if n := len(g.instances()); n != 2 {
 		t.Errorf("%d servers are below the gateway, not 2", n)
 	}
-	holds(t, "the report", out, "24 instances", "came back")
+	holds(t, "the report", out, "24 instances", "freeing")
 }

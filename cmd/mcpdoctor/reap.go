@@ -183,7 +183,7 @@ func (o *reapOptions) reap(ctx context.Context, w *world) error {
 		return o.print(w, plan, report.Plan)
 	}
 	// The log first: printing ends the program if stdout was closed.
-	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Deeds))
+	err = errors.Join(report.PlanLog(log, plan, w.now()), o.print(w, plan, report.Results))
 	if err != nil {
 		w.say(fmt.Errorf("the processes were terminated, but this could not be recorded: %w", err))
 	}

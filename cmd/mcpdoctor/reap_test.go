@@ -183,7 +183,7 @@ func TestReapFromCron(t *testing.T) {
 		old := b.orphan(2*time.Hour, everything)[0]
 		young := b.orphan(10*time.Minute, everything)[0]
 		r := b.reap(t.Context(), "--older-than", "1h")
-		b.expect(r, 0, fmt.Sprintf("ended mcp-server-everything (pid %d)", old.pid), "1 instance ended (1 process)", "younger than 1 h")
+		b.expect(r, 0, fmt.Sprintf("terminated mcp-server-everything (pid %d)", old.pid), "1 instance (1 process", ") terminated", "younger than 1 h")
 		b.expectSignals(sigterms(old)...)
 		if !old.exited || young.exited || b.server.exited {
 			t.Error(b.table())
@@ -205,7 +205,7 @@ func TestReapFromCron(t *testing.T) {
 			b.orphan(2*time.Hour, obsidian)
 		}
 		r := b.reap(t.Context(), "--older-than", "1h")
-		if b.expect(r, 0, "3 instances ended"); strings.Count(r.out, "ended obsidian-mcp-server") != 3 {
+		if b.expect(r, 0, "3 instances ("); strings.Count(r.out, "terminated obsidian-mcp-server") != 3 {
 			t.Error(r.out)
 		}
 	})
@@ -236,7 +236,7 @@ func TestReapIdentity(t *testing.T) {
 			b.nextPID = p.pid
 			b.serve(b.client, everything)
 		})
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance (")
 		b.expectSignals(sigterms(p)...)
 	})
 	onBench(t, "it vanishes between the looks", func(t *testing.T, b *bench) {
@@ -265,7 +265,7 @@ func TestReapSpares(t *testing.T) {
 			b.client.addWriter(p.stdin.pipe)
 			p.purposes = []*purpose{{what: "a client holds it"}}
 		})
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared", "not leaked at the second look")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "skipped", "not leaked at the second look")
 		b.expectSignals()
 	})
 	onBench(t, "it listens, and a client attaches", func(t *testing.T, b *bench) {
@@ -274,7 +274,7 @@ func TestReapSpares(t *testing.T) {
 			p.listens, p.busyConnections = []string{"tcp:127.0.0.1:4001"}, 1
 			p.purposes = []*purpose{{what: "a client is attached"}}
 		})
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "skipped")
 		b.expectSignals()
 	})
 	onBench(t, "it can be looked into no longer", func(t *testing.T, b *bench) {
@@ -283,7 +283,7 @@ func TestReapSpares(t *testing.T) {
 			p.unreadable = []string{"stdin", "listen"}
 			p.purposes = []*purpose{{what: "unknown"}}
 		})
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "skipped")
 		b.expectSignals()
 	})
 }
@@ -299,7 +299,7 @@ func TestReapClocks(t *testing.T) {
 		onBench(t, name, func(t *testing.T, b *bench) {
 			old, young := b.orphan(2*time.Hour, everything)[0], b.orphan(50*time.Minute, obsidian)[0]
 			b.after(time.Second, func() { change(b) })
-			b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended")
+			b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance (")
 			b.expectSignals(sigterms(old)...)
 			if young.exited {
 				t.Error("the young one was ended")
@@ -313,13 +313,13 @@ func TestReapBehaviours(t *testing.T) {
 	chain := []string{"=npm exec @modelcontextprotocol/server-everything", "sh -c 'mcp-server-everything'", everything}
 	onBench(t, "launchers end when their child has", func(t *testing.T, b *bench) {
 		c := b.orphan(2*time.Hour, chain...)
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance (3 processes")
 		b.expectSignals(sigterms(c[2])...)
 	})
 	onBench(t, "launchers stay, and do not forward SIGTERM", func(t *testing.T, b *bench) {
 		c := b.orphan(2*time.Hour, chain...)
 		c[0].exitsWithChildren, c[1].exitsWithChildren, c[0].forwardsTerm = false, false, true
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance ended (3 processes)")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "1 instance (3 processes")
 		b.expectSignals(sigterms(c[2], c[1], c[0])...)
 	})
 	onBench(t, "it ignores SIGTERM", func(t *testing.T, b *bench) {
@@ -331,13 +331,13 @@ func TestReapBehaviours(t *testing.T) {
 	onBench(t, "it takes a while", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.termDelay = 4 * time.Second
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "terminated mcp-server-everything")
 		b.expectSignals(sigterms(p)...)
 	})
 	onBench(t, "stopped", func(t *testing.T, b *bench) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.state = "T"
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "ended mcp-server-everything")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "terminated mcp-server-everything")
 		if len(b.signals) != 2 || b.signals[1].signal != "SIGCONT" {
 			t.Errorf("signals are %v", b.signals)
 		}
@@ -359,7 +359,7 @@ func TestReapBehaviours(t *testing.T) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.termDelay, p.unkillable = -1, true
 		ok := b.orphan(2*time.Hour, obsidian)[0]
-		if b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "still there", "1 instance ended"); !ok.exited {
+		if b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "still running", "1 instance ("); !ok.exited {
 			t.Error("the other one was not ended")
 		}
 	})
@@ -367,7 +367,7 @@ func TestReapBehaviours(t *testing.T) {
 		p := b.orphan(2*time.Hour, everything)[0]
 		p.signalErr = errors.New("operation not permitted")
 		ok := b.orphan(2*time.Hour, obsidian)[0]
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "refused", "operation not permitted", "1 instance ended")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 1, "refused", "operation not permitted", "1 instance (")
 		b.expectSignals(sigterms(ok)...)
 	})
 }
@@ -425,7 +425,7 @@ func TestReapAsks(t *testing.T) {
 			b.client.addWriter(p.stdin.pipe)
 			p.purposes = []*purpose{{what: "a client holds it"}}
 		})
-		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "spared")
+		b.expect(b.reap(t.Context(), "--older-than", "1h"), 0, "skipped")
 		b.expectSignals()
 	})
 }

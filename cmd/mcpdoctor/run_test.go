@@ -201,7 +201,7 @@ func TestPastedPS(t *testing.T) {
 		"   4005    4000    3000  1500  \\_ /bin/sh -c node server.mjs\n" +
 		"   4006    4005    3000 60000      \\_ node server.mjs\n"
 	r := doctor(t, pasted, "scan", "--from", "-")
-	for _, want := range []string{"supergateway (pid 4000, port 8000) keeps one server per request: 3 instances", "2 instances (4 processes, 120 MB RSS) can be ended safely", "--stateful and --sessionTimeout are missing"} {
+	for _, want := range []string{"supergateway (pid 4000, port 8000) keeps one server per request: 3 instances", "2 instances (4 processes, 120 MB RSS) are safe to terminate", "--stateful and --sessionTimeout are missing"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the output has no %q:\n%s%s", want, r.out, r.err)
 		}
