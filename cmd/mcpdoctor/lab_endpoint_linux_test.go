@@ -213,7 +213,7 @@ func TestLabEndpoints(t *testing.T) {
 			if r.Process == nil || r.Process.PID != e.p.pid {
 				t.Errorf("the process is %+v, not pid %d", r.Process, e.p.pid)
 			}
-			if r.Requests > endpoint.Budget(5) || r.Retention.Sent > 5 {
+			if r.Requests > endpoint.MaxRequests(5) || r.Retention.Sent > 5 {
 				t.Errorf("%d requests, %d sessions", r.Requests, r.Retention.Sent)
 			}
 			// What the probe says that it left is what is there.

@@ -47,7 +47,7 @@ func newProbe(w *world) *cobra.Command {
 		Long: "probe asks an HTTP endpoint what a client would: what it speaks, what a session is to it, what clients are told after a\n" +
 			"restart, whether DELETE ends a session. Then it opens sessions, drops them as connectors do, and looks at what stays. When\n" +
 			"the endpoint runs on this machine, its process is found by the port, and its children and memory are measured.\n\n" +
-			"It calls no tool. It sends at most two requests for each of the --sessions and " + fmt.Sprint(endpoint.Budget(0)) + " besides, follows redirects on the same\n" +
+			"It calls no tool. It sends at most two requests for each of the --sessions and " + fmt.Sprint(endpoint.MaxRequests(0)) + " besides, follows redirects on the same\n" +
 			"host and port only, and deletes the sessions that it opened. What the server leaks by it, it leaks: a gateway that keeps a process\n" +
 			"for each request keeps them for these, too; and what bears one client only ends with the second, as supergateway 3 does when\n" +
 			"it serves HTTP+SSE: do not probe that one while it is needed. Memory is judged from --sessions " + fmt.Sprint(facts.LeastForMemory) + " on.\n\n" +
@@ -58,7 +58,7 @@ func newProbe(w *world) *cobra.Command {
 	f := c.Flags()
 	f.IntVar(&o.sessions, "sessions", o.sessions, "how many sessions to open and drop; 0 leaves that out")
 	f.Var(&o.headers, "header", "send this with every request, as `NAME:VALUE`; it is never shown (may be repeated)")
-	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+format.Age(endpoint.Farewell)+" more")
+	f.Var(&o.timeout, "timeout", "how long all questions may take; deleting the sessions may take "+format.Age(endpoint.CleanupTime)+" more")
 	f.BoolVar(&o.json, "json", false, "print what was found as JSON")
 	f.Var(&o.color, "color", "when to use colour")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every request with its answer, and every process")
@@ -90,13 +90,13 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 	case o.timeout.Duration < time.Second:
 		return &problem{what: "--timeout is shorter than a second", hint: "it is a length of time such as 30s or 5m"}
 	}
-	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", format.Age(o.timeout.Duration), format.Age(endpoint.Farewell))
+	fmt.Fprintf(w.err, "mcpdoctor: asking; it takes %s at most, and %s more to clear up\n", format.Age(o.timeout.Duration), format.Age(endpoint.CleanupTime))
 	w.finish.Store(true) // sessions that were opened are deleted also after an interrupt
 	e, err := endpoint.Probe(ctx, endpoint.Options{
 		URL: at, Header: header, Sessions: o.sessions, Timeout: o.timeout.Duration, Settling: look.ConfirmAfter, Now: w.now, Proxy: http.ProxyFromEnvironment,
 	})
 	if ctx.Err() != nil {
-		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + format.Age(endpoint.Farewell) + " were enough"}
+		return &problem{what: "interrupted", hint: "sessions that were opened have been deleted, as far as the server allows it and " + format.Age(endpoint.CleanupTime) + " were enough"}
 	}
 	if err != nil {
 		return unaskable(at, err)

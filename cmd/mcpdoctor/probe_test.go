@@ -135,7 +135,7 @@ func TestProbeJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil || r.code != exitFindings {
 		t.Fatalf("exit code %d, %v: %s%s", r.code, err, r.out, r.err)
 	}
-	if got.Schema != 1 || got.Kind != "mcpdoctor.probe" || got.Tool.Name != "mcpdoctor" || got.Requests == 0 || got.Requests > endpoint.Budget(3) || len(got.Exchanges) < 6 || len(got.Findings) != 1 || got.Findings[0].Rule != "session-retention" {
+	if got.Schema != 1 || got.Kind != "mcpdoctor.probe" || got.Tool.Name != "mcpdoctor" || got.Requests == 0 || got.Requests > endpoint.MaxRequests(3) || len(got.Exchanges) < 6 || len(got.Findings) != 1 || got.Findings[0].Rule != "session-retention" {
 		t.Errorf("%s", r.out)
 	}
 	if strings.Contains(r.out+r.err, "hunter") || !strings.Contains(r.out, "token=***") {

@@ -185,8 +185,8 @@ func TestEndpointBudget(t *testing.T) {
 			const n = 9
 			e, err := Probe(t.Context(), options(t, f.serve(t).URL+"/mcp", n))
 			sent := f.requests.Load()
-			if sent > int64(Budget(n)) {
-				t.Errorf("%d requests came, and %d are allowed", sent, Budget(n))
+			if sent > int64(MaxRequests(n)) {
+				t.Errorf("%d requests came, and %d are allowed", sent, MaxRequests(n))
 			}
 			if err == nil && int64(e.Requests) != sent {
 				t.Errorf("%d requests came, and %d are said to", sent, e.Requests)

@@ -80,7 +80,7 @@ func TestEndpointHostile(t *testing.T) {
 			if err == nil && name != "a result of no shape" {
 				t.Errorf("it was taken for an MCP server: %+v", e)
 			}
-			if n := f.requests.Load(); n > int64(Budget(2)) {
+			if n := f.requests.Load(); n > int64(MaxRequests(2)) {
 				t.Errorf("%d requests", n)
 			}
 		})
@@ -129,7 +129,7 @@ func TestEndpointSecrets(t *testing.T) {
 	secrets := []string{"hunter2hunter2", "s3cr3t+/=value", "passw0rd", "t0ken with spaces", "qu3ry"}
 	basic := base64.StdEncoding.EncodeToString([]byte("somebody:passw0rd"))
 	f := &fake{sessions: true, unknown: 400, before: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == nobody {
+		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == unknownSession {
 			w.Header().Set("Content-Type", "text/plain")
 			w.WriteHeader(400)
 			fmt.Fprint(w, r.Header, r.URL, r.Host)

@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"context"
-	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -12,73 +11,88 @@ import (
 	"mcpdoctor/scan/facts"
 )
 
-// watched is the process that listens at the endpoint's port, and what was ever seen below it.
-type watched struct {
+// process is what was seen of the process that listens at the endpoint's port, or several, and its descendants.
+type process struct {
 	listeners []scan.ID
-	start     map[scan.ID]bool // what was below it before the first request
-	before    map[scan.ID]bool // what was ever below it before the first session
-	children  map[scan.ID]bool // of the listener itself, ever
-	ever      map[scan.ID]bool // below it, ever
-	last      []scan.Process   // of these what was there at the last look
+	phase     phase
+	seen      map[scan.ID]*descendant // all that were ever seen
+	left      []scan.Process          // those since the first request that ran at the last look
 }
 
-// closely is how long finding out who listens may take: everybody's descriptors are passed over.
-const closely = 5 * time.Second
+type descendant struct {
+	since   phase
+	isChild bool // of a listener
+}
 
-// watch finds the process and takes the first look. That it cannot be found is no error.
-func (a *asker) watch(ctx context.Context) {
-	p := &a.e.Process
-	addresses, local := here(ctx, a.o.URL.Hostname())
+type phase int
+
+const (
+	beforeRequests phase = iota
+	beforeSessions
+	duringSessions
+)
+
+// findTime is how long finding the process may take: the descriptors of all processes are read.
+const findTime = 5 * time.Second
+
+// findProcess finds the process and takes the first look.
+func (p *prober) findProcess(ctx context.Context) {
+	out := &p.e.Process
+	addresses, local := localAddresses(ctx, p.o.URL.Hostname())
 	if !local {
-		p.Why = "it does not run on this machine"
+		out.Why = "it does not run on this machine"
 		return
 	}
-	snap, err := scan.Take(ctx, scan.Options{Now: a.o.Now()})
+	s, err := scan.Take(ctx, scan.Options{Now: p.o.Now()})
 	if err != nil {
-		p.Why = "the processes of this machine cannot be seen: " + err.Error()
+		out.Why = "the processes of this machine cannot be seen: " + err.Error()
 		return
 	}
-	pids := make([]int, len(snap.Processes))
-	for i := range snap.Processes {
-		pids[i] = snap.Processes[i].PID
+	pids := make([]int, len(s.Processes))
+	for i := range s.Processes {
+		pids[i] = s.Processes[i].PID
 	}
-	scan.Examine(ctx, snap, pids, scan.ExamineOptions{Deadline: closely})
-	port := portOf(a.o.URL)
-	var found []*scan.Process
-	refused := false
-	for i := range snap.Processes {
-		q := &snap.Processes[i]
+	scan.Examine(ctx, s, pids, scan.ExamineOptions{Deadline: findTime})
+	port := portOf(p.o.URL)
+	listeners := map[int]*scan.Process{}
+	unreadable := false
+	for i := range s.Processes {
+		q := &s.Processes[i]
 		if listensAt(q.Listen, addresses, port) {
-			found = append(found, q)
+			listeners[q.PID] = q
 		}
-		refused = refused || slices.Contains(q.Unreadable, "listen")
+		unreadable = unreadable || slices.Contains(q.Unreadable, "listen")
 	}
-	if len(found) == 0 {
-		p.Why = "no process that listens on port " + port + " can be seen"
-		if refused {
-			p.Why += ": it may be another user's, or in a container"
+	if len(listeners) == 0 {
+		out.Why = "no process that listens on port " + port + " can be seen"
+		if unreadable {
+			out.Why += ": it may be another user's, or in a container"
 		}
 		return
 	}
-	top := topmost(snap, found)
-	p.Found, p.Listener, p.OS, p.Port = true, *top[0], snap.Host.OS, port
-	a.seen = &watched{start: map[scan.ID]bool{}, children: map[scan.ID]bool{}, ever: map[scan.ID]bool{}}
-	for _, q := range top {
-		a.seen.listeners = append(a.seen.listeners, q.ID())
+	p.process = &process{seen: map[scan.ID]*descendant{}}
+	var first *scan.Process
+	for i := range s.Processes {
+		q := &s.Processes[i]
+		if listeners[q.PID] == nil || listeners[q.PPID] != nil && q.PPID != q.PID {
+			continue // or a worker that inherited the socket
+		}
+		p.process.listeners = append(p.process.listeners, q.ID())
+		if first == nil {
+			first = q
+		}
 	}
-	if script := scriptOf(p.Listener.Args); script != "" {
-		scan.Versions(ctx, snap, map[int]string{p.Listener.PID: script}, scan.ExamineOptions{})
-		p.Listener.Version = top[0].Version
+	if script := scriptOf(first.Args); script != "" {
+		scan.Versions(ctx, s, map[int]string{first.PID: script}, scan.ExamineOptions{})
 	}
-	look := a.seen.look(snap)
-	for id := range a.seen.ever {
-		a.seen.start[id] = true
-	}
+	out.Found, out.Listener, out.OS, out.Port = true, *first, s.Host.OS, port
+	look := p.process.look(s)
 	look.When = facts.AtStart
-	a.e.Retention.Looks = append(a.e.Retention.Looks, look)
+	p.process.phase = beforeSessions
+	p.e.Retention.Looks = append(p.e.Retention.Looks, look)
 }
 
-// scriptOf is the path of the script that an interpreter was started with; empty when there is none.
+// scriptOf returns the path of the script that an interpreter runs, empty when there is none.
 func scriptOf(args []string) string {
 	for _, arg := range args[min(1, len(args)):] {
 		if !strings.HasPrefix(arg, "-") {
@@ -88,11 +102,11 @@ func scriptOf(args []string) string {
 	return ""
 }
 
-// here tells whether a host is this machine, and with which addresses.
-func here(ctx context.Context, host string) ([]string, bool) {
+// localAddresses returns the addresses of a host, and reports whether one is this machine's.
+func localAddresses(ctx context.Context, host string) ([]string, bool) {
 	addresses := []string{host}
 	if net.ParseIP(host) == nil {
-		ctx, cancel := context.WithTimeout(ctx, closely)
+		ctx, cancel := context.WithTimeout(ctx, findTime)
 		defer cancel()
 		var err error
 		if addresses, err = net.DefaultResolver.LookupHost(ctx, host); err != nil {
@@ -100,143 +114,129 @@ func here(ctx context.Context, host string) ([]string, bool) {
 		}
 	}
 	own, _ := net.InterfaceAddrs() // without them, loopback is still known
-	for _, address := range addresses {
+	return addresses, slices.ContainsFunc(addresses, func(address string) bool {
 		ip := net.ParseIP(address)
-		if ip == nil {
-			continue
-		}
-		if ip.IsLoopback() || ip.IsUnspecified() {
-			return addresses, true
-		}
-		for _, o := range own {
-			if n, ok := o.(*net.IPNet); ok && n.IP.Equal(ip) {
-				return addresses, true
-			}
-		}
-	}
-	return addresses, false
+		return ip != nil && (ip.IsLoopback() || ip.IsUnspecified() || slices.ContainsFunc(own, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			return ok && n.IP.Equal(ip)
+		}))
+	})
 }
 
-// listensAt tells that one of the sockets of a process takes connections to the port at one of the
-// addresses.
+// listensAt reports whether a socket of a process accepts connections to a port at one of the addresses.
 func listensAt(listen, addresses []string, port string) bool {
 	for _, l := range listen {
 		at, ok := strings.CutPrefix(l, "tcp:")
 		if !ok {
 			continue
 		}
-		i := strings.LastIndexByte(at, ':')
-		if i < 0 || at[i+1:] != port {
-			continue
-		}
-		ip := strings.Trim(at[:i], "[]")
-		if ip == "*" || slices.Contains(addresses, ip) || slices.Contains(addresses, "0.0.0.0") || slices.Contains(addresses, "::") {
+		ip, ok := strings.CutSuffix(at, ":"+port)
+		ip = strings.Trim(ip, "[]")
+		if ok && (ip == "*" || slices.ContainsFunc(addresses, func(a string) bool { return a == ip || a == "0.0.0.0" || a == "::" })) {
 			return true
 		}
 	}
 	return false
 }
 
-// topmost leaves out the processes whose parents are among them: workers that accept from a socket
-// that they inherited.
-func topmost(snap *scan.Snapshot, found []*scan.Process) []*scan.Process {
-	pids := map[int]bool{}
-	for _, p := range found {
-		pids[p.PID] = true
+// look takes a snapshot and counts the descendants. It reports false when the process cannot be seen.
+func (p *prober) look(ctx context.Context) (facts.Look, bool) {
+	if p.process == nil {
+		return facts.Look{}, false
 	}
-	return slices.DeleteFunc(found, func(p *scan.Process) bool { return pids[p.PPID] && p.PPID != p.PID })
-}
-
-// again takes another look. It says nothing when the process cannot be seen.
-func (a *asker) again(ctx context.Context, when facts.When) {
-	if a.seen == nil {
-		return
-	}
-	snap, err := scan.Take(ctx, scan.Options{Now: a.o.Now()})
+	s, err := scan.Take(ctx, scan.Options{Now: p.o.Now()})
 	if err != nil {
-		return
+		return facts.Look{}, false
 	}
-	look := a.seen.look(snap)
-	look.When = when
-	if when == facts.AtSessions {
-		a.seen.before = maps.Clone(a.seen.ever)
-	}
-	a.e.Retention.Looks = append(a.e.Retention.Looks, look)
+	return p.process.look(s), true
 }
 
-// look counts what is below the listeners, and what was and runs on elsewhere.
-func (w *watched) look(snap *scan.Snapshot) facts.Look {
-	alive := make(map[scan.ID]*scan.Process, len(snap.Processes))
-	parents := make(map[int]scan.ID, len(snap.Processes))
-	below := map[int][]*scan.Process{}
-	for i := range snap.Processes {
-		p := &snap.Processes[i]
-		if p.State == "Z" {
-			continue // it has ended
-		}
-		alive[p.ID()], parents[p.PID] = p, p.ID()
-		if p.PPID != p.PID {
-			below[p.PPID] = append(below[p.PPID], p)
-		}
+func (p *prober) recordLook(ctx context.Context, when facts.When) {
+	look, ok := p.look(ctx)
+	if !ok {
+		return
 	}
-	var out facts.Look
-	now := map[scan.ID]bool{}
-	out.Gone = true
-	for _, id := range w.listeners {
-		top := alive[id]
-		if top == nil {
+	if when == facts.AtSessions {
+		p.process.phase = duringSessions
+	}
+	look.When = when
+	p.e.Retention.Looks = append(p.e.Retention.Looks, look)
+}
+
+// memory returns the resident memory of the process itself, 0 when it cannot be seen.
+func (p *prober) memory(ctx context.Context) int64 {
+	look, _ := p.look(ctx)
+	return look.RSSBytes
+}
+
+// look counts the descendants of the listeners, and the strays: earlier descendants that run on elsewhere.
+func (t *process) look(s *scan.Snapshot) facts.Look {
+	running := make(map[scan.ID]*scan.Process, len(s.Processes))
+	parent := make(map[int]scan.ID, len(s.Processes))
+	below := map[int][]*scan.Process{}
+	for i := range s.Processes {
+		q := &s.Processes[i]
+		if q.State == "Z" {
 			continue
 		}
-		out.Gone = false
-		out.RSSBytes += top.RSS()
-		for _, child := range below[id.PID] {
-			if child.Start >= id.Start { // an older one has a parent of the same number that is dead
-				out.Children++
-				w.children[child.ID()] = true
-			}
+		running[q.ID()], parent[q.PID] = q, q.ID()
+		if q.PPID != q.PID {
+			below[q.PPID] = append(below[q.PPID], q)
 		}
-		w.descend(below, id, now)
 	}
-	for id := range now {
-		w.ever[id] = true
+	out := facts.Look{Gone: true}
+	now := map[scan.ID]bool{}
+	var descend func(id scan.ID, isChild bool)
+	descend = func(id scan.ID, isChild bool) {
+		for _, q := range below[id.PID] {
+			if q.Start < id.Start || now[q.ID()] { // the parent of an older process had the same PID
+				continue
+			}
+			now[q.ID()] = true
+			if t.seen[q.ID()] == nil {
+				t.seen[q.ID()] = &descendant{since: t.phase}
+			}
+			if isChild {
+				t.seen[q.ID()].isChild = true
+				out.Children++
+			}
+			descend(q.ID(), false)
+		}
+	}
+	for _, id := range t.listeners {
+		if listener := running[id]; listener != nil {
+			out.Gone = false
+			out.RSSBytes += listener.RSS()
+			descend(id, true)
+		}
 	}
 	out.Processes = len(now)
-	w.last = nil
-	for id := range w.ever {
-		p := alive[id]
-		if p == nil {
+	t.left = nil
+	for id, d := range t.seen {
+		q := running[id]
+		if q == nil {
 			continue
 		}
 		if !now[id] {
 			out.Strays++
 		}
-		if w.start[id] {
+		if d.since == beforeRequests {
 			continue
 		}
-		w.last = append(w.last, *p)
-		top := w.children[id] || !now[id] && !w.ever[parents[p.PPID]]
+		t.left = append(t.left, *q)
+		isTop := d.isChild || !now[id] && t.seen[parent[q.PPID]] == nil
 		out.NewProcesses++
-		if top {
+		if isTop {
 			out.NewChildren++
 		}
-		if w.before != nil && !w.before[id] {
-			out.SessionProcesses++
-			if top {
-				out.SessionChildren++
-			}
-		}
-	}
-	slices.SortFunc(w.last, func(a, b scan.Process) int { return a.PID - b.PID })
-	return out
-}
-
-// descend notes everybody below a process.
-func (w *watched) descend(below map[int][]*scan.Process, id scan.ID, into map[scan.ID]bool) {
-	for _, child := range below[id.PID] {
-		if child.Start < id.Start || into[child.ID()] {
+		if d.since == beforeSessions {
 			continue
 		}
-		into[child.ID()] = true
-		w.descend(below, child.ID(), into)
+		out.SessionProcesses++
+		if isTop {
+			out.SessionChildren++
+		}
 	}
+	slices.SortFunc(t.left, func(a, b scan.Process) int { return a.PID - b.PID })
+	return out
 }

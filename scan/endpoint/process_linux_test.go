@@ -102,13 +102,13 @@ func TestEndpointProcesses(t *testing.T) {
 	t.Run("started after the answer", func(t *testing.T) {
 		s := &spawner{args: []string{"sleep", "60"}, late: true}
 		o := options(t, s.start(t), 4)
-		o.Settling = 5 * time.Second
+		o.Settling = quietTime + 500*time.Millisecond
 		if l := lookAt(t, asked(t, o), facts.Settled); l.SessionChildren < 4 {
 			t.Errorf("%+v", l)
 		}
 	})
 	t.Run("ended while it settles", func(t *testing.T) {
-		s := &spawner{args: []string{"sleep", "1"}, all: true}
+		s := &spawner{args: []string{"sleep", "0.5"}, all: true}
 		o := options(t, s.start(t), 3)
 		o.Settling = 10 * time.Second
 		go func() {
@@ -133,9 +133,9 @@ func TestEndpointProcesses(t *testing.T) {
 	})
 	t.Run("astray", func(t *testing.T) {
 		// The shell ends after a while, and what it started is adopted by somebody else.
-		s := &spawner{args: []string{"sh", "-c", "sleep 5 & exec sleep 1"}, all: true}
+		s := &spawner{args: []string{"sh", "-c", "sleep 5 & exec sleep 0.3"}, all: true}
 		o := options(t, s.start(t), 3)
-		o.Settling = 3 * time.Second
+		o.Settling = 1500 * time.Millisecond
 		e := asked(t, o)
 		if l := lookAt(t, e, facts.Settled); l.Strays < 3 || l.SessionChildren < 3 {
 			t.Errorf("%+v", e.Retention.Looks)

@@ -2,207 +2,156 @@ package endpoint
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"mcpdoctor/scan/facts"
 )
 
-// stream is an open stream of the HTTP+SSE transport (2024-11-05): what is POSTed to its address is
+// stream is an open stream of the HTTP+SSE transport (2024-11-05): messages are POSTed to its address and
 // answered over it.
 type stream struct {
+	*response
 	post   *url.URL
-	events chan event // closed at the end of the stream
-	cancel context.CancelFunc
-	body   io.Closer
-	once   sync.Once
+	events *events
 }
 
-func (s *stream) close() {
-	s.once.Do(func() {
-		s.cancel()
-		s.body.Close()
-		for range s.events { // until its reader has ended
-		}
-	})
+// closeDelay is how long a server has to notice that its stream was closed.
+const closeDelay = time.Second
+
+// askStream opens a stream and records the answer.
+func (p *prober) askStream(ctx context.Context, ask facts.Ask, sent string) *stream {
+	began := p.o.Now()
+	s, answer := p.openStream(ctx)
+	p.record(ask, sent, began, answer)
+	return s
 }
 
-// noticing is how long a server is given to notice that its stream was closed.
-const noticing = time.Second
-
-// openStream asks for the stream and waits for its first event, which says where to POST.
-func (a *asker) openStream(ctx context.Context) bool {
-	began := a.o.Now()
-	s, answer := a.dial(ctx)
-	a.note(facts.AskStream, "GET, accepting text/event-stream", began, answer)
-	a.stream = s
-	return s != nil
-}
-
-// dial opens a stream; nil when there is none, and the answer says why.
-func (a *asker) dial(whole context.Context) (*stream, facts.Answer) {
-	ctx, stop := context.WithCancelCause(whole)
-	cancel := func() { stop(nil) }
-	// The limit is for the first event. The stream then lives as long as it is wanted.
-	limit := time.AfterFunc(a.limit, func() { stop(context.DeadlineExceeded) })
-	defer limit.Stop()
-	r, _, err := a.build(ctx, message{method: http.MethodGet})
-	if err != nil {
-		cancel()
-		return nil, facts.Answer{Failed: err.Error()}
+// openStream opens a stream and waits for the event that has its address. Without one the stream is nil, and the
+// answer says why.
+func (p *prober) openStream(ctx context.Context) (*stream, facts.Answer) {
+	res, out := p.open(ctx, message{httpMethod: http.MethodGet})
+	if res == nil {
+		return nil, out.Answer
 	}
-	res, err := a.client.Do(r)
-	if err != nil {
-		if context.Cause(ctx) == context.DeadlineExceeded {
-			err = context.DeadlineExceeded
-		}
-		cancel()
-		return nil, a.failed(whole, err).Answer
-	}
-	kind := contentType(res.Header)
-	answer := facts.Answer{Status: res.StatusCode, Type: kind}
-	if res.StatusCode != http.StatusOK || kind != "text/event-stream" || res.Header.Get("Content-Encoding") != "" {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 4*shortest)) // a part of it does as well
-		res.Body.Close()
-		cancel()
-		answer.Text = a.short(string(text))
+	answer := out.Answer
+	if res.StatusCode != http.StatusOK || answer.Type != "text/event-stream" || res.Header.Get("Content-Encoding") != "" {
+		text, _ := io.ReadAll(io.LimitReader(res, 4*maxText)) // a part of it will do
+		res.close()
+		answer.Text = p.secrets.short(string(text))
 		return nil, answer
 	}
-	s := &stream{cancel: cancel, body: res.Body, events: make(chan event)}
-	in := newEvents(io.LimitReader(res.Body, answerLimit))
-	go func() {
-		defer close(s.events)
-		for {
-			e, err := in.next()
-			if err != nil {
-				return
-			}
-			select {
-			case s.events <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	for e := range s.events {
-		if e.name != "endpoint" {
-			continue
-		}
-		post, err := res.Request.URL.Parse(strings.TrimSpace(e.data))
-		switch {
-		case err != nil:
-			a.astray = unaskable(facts.NoMCP, "it opens a stream of HTTP+SSE, which names no address to POST to")
-		case !sameHost(res.Request.URL, post):
-			a.astray = leads("its stream leads", res.Request.URL, post)
-			a.astray.What = a.veil(a.astray.What)
-		}
-		if a.astray != nil {
-			s.close()
-			answer.Failed = a.astray.What
-			return nil, answer
-		}
-		a.secrets, a.hide = append(a.secrets, idsOf(post)...), nil
-		s.post = post
+	s := &stream{response: res, events: newEvents(io.LimitReader(res, maxAnswer))}
+	if answer.Failed = p.readAddress(s); answer.Failed == "" {
+		res.limit.Stop()
 		return s, answer
 	}
-	answer.Failed = "the stream ended without saying where to POST"
-	if whole.Err() != nil {
-		answer = cutShort(whole)
-	} else if context.Cause(ctx) == context.DeadlineExceeded {
-		answer.Failed, answer.Late = "the stream did not say where to POST within "+seconds(a.limit), true
+	switch {
+	case ctx.Err() != nil:
+		answer = interrupted(ctx)
+	case context.Cause(res.ctx) == context.DeadlineExceeded:
+		answer.Failed, answer.Late = "the stream did not say where to POST within "+seconds(p.limit), true
 	}
 	s.close()
 	return nil, answer
 }
 
-// idsOf are the session IDs in an address, which stand in its query.
-func idsOf(u *url.URL) []string {
-	var out []string
-	for _, values := range u.Query() {
-		out = append(out, values...)
+// readAddress reads the address of a stream, and returns why there is none.
+func (p *prober) readAddress(s *stream) (failed string) {
+	for {
+		e, err := s.events.next()
+		if err != nil {
+			return "the stream ended without saying where to POST"
+		}
+		if e.name != "endpoint" {
+			continue
+		}
+		from := s.Request.URL
+		to, err := from.Parse(strings.TrimSpace(e.data))
+		switch {
+		case err != nil:
+			p.streamErr = unaskable(facts.NoMCP, "it opens an HTTP+SSE stream, which names no valid address to POST to")
+		case !sameHost(from, to):
+			p.streamErr = otherHost("its stream leads", from, to)
+			p.streamErr.What = p.secrets.mask(p.streamErr.What)
+		default:
+			s.post = to
+			for _, ids := range to.Query() {
+				p.secrets.add(ids...)
+			}
+			return ""
+		}
+		return p.streamErr.What
 	}
-	return out
 }
 
-// stale is an address with sessions that never were.
-func stale(u *url.URL) *url.URL {
+// askLegacy does the handshake over the stream, closes it, and asks as a client whose session is gone.
+func (p *prober) askLegacy(ctx context.Context) {
+	post := p.stream.post
+	began := p.o.Now()
+	m := initialize()
+	m.target = post
+	r := p.sendOver(ctx, p.stream, m)
+	p.record(facts.AskOverStream, "POST initialize, answer expected over the stream", began, r.Answer)
+	if r.Result {
+		p.agree(r)
+		p.send(ctx, message{method: "notifications/initialized", notify: true, target: post})
+	}
+	p.stream.close()
+	p.pause(ctx, min(p.o.Settling, closeDelay))
+	p.ask(ctx, facts.AskClosed, "POST tools/list, session of the closed stream", message{method: "tools/list", target: post})
+	if post.RawQuery != "" {
+		p.ask(ctx, facts.AskStale, "POST tools/list, unknown session", message{method: "tools/list", target: withUnknownSession(post)})
+	}
+}
+
+// sendOver sends a message to the address of a stream, and waits for its answer on the stream.
+func (p *prober) sendOver(ctx context.Context, s *stream, m message) reply {
+	r := p.send(ctx, m)
+	if r.Status/100 != 2 || r.Result || r.Error {
+		return r
+	}
+	s.limit.Reset(p.limit)
+	defer s.limit.Stop()
+	p.readStream(s.events, p.lastID, &r)
+	switch {
+	case r.Result:
+		r.Over, r.Text = "stream", ""
+	case r.Error:
+		r.Over = "stream"
+	case ctx.Err() != nil:
+		r.Answer = interrupted(ctx)
+	case r.Late:
+		r.Failed = "no answer over the stream within " + seconds(p.limit)
+	}
+	return r
+}
+
+// withUnknownSession returns the address of a stream with session IDs that never were.
+func withUnknownSession(u *url.URL) *url.URL {
 	out := *u
 	q := out.Query()
-	for name, values := range q {
+	for _, values := range q {
 		for i, v := range values {
-			values[i] = strangerTo(v)
+			values[i] = similarID(v)
 		}
-		q[name] = values
 	}
 	out.RawQuery = q.Encode()
 	return &out
 }
 
-// strangerTo is an ID of the same form as one that was handed out: a server may check the form.
-func strangerTo(id string) string {
-	if len(id) == len(nobody) {
-		return nobody
+// similarID returns an unknown ID in the form of a known one: a server may check the form.
+func similarID(id string) string {
+	if len(id) == len(unknownSession) {
+		return unknownSession
 	}
 	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F' {
+		if strings.ContainsRune("0123456789abcdefABCDEF", r) {
 			return '0'
 		}
 		return r
 	}, id)
-}
-
-// askLegacy goes through the handshake of the old transport, closes the stream, and asks what a client
-// is told that does not know that its session is gone.
-func (a *asker) askLegacy(ctx context.Context) {
-	post := a.stream.post
-	began := a.o.Now()
-	m := initialize()
-	m.target = post
-	r := a.over(ctx, m)
-	a.note(facts.AskOverStream, "POST initialize, answer expected over the stream", began, r.Answer)
-	if r.Result {
-		a.agree(reply{Answer: r.Answer, result: r.result})
-		a.send(ctx, message{rpc: "notifications/initialized", notify: true, target: post})
-	}
-	a.stream.close()
-	a.pause(ctx, min(a.o.Settling, noticing))
-	a.ask(ctx, facts.AskClosed, "POST tools/list, session of the closed stream", message{rpc: "tools/list", target: post})
-	if post.RawQuery != "" {
-		a.ask(ctx, facts.AskStale, "POST tools/list, unknown session", message{rpc: "tools/list", target: stale(post)})
-	}
-}
-
-// over sends a message to the address of the stream, and waits for its answer there.
-func (a *asker) over(ctx context.Context, m message) reply {
-	r := a.send(ctx, m)
-	if r.Status/100 != 2 || r.Result || r.Error {
-		return r
-	}
-	id := a.lastID
-	wait := time.After(a.limit)
-	for {
-		select {
-		case e, open := <-a.stream.events:
-			if !open {
-				r.Failed = "the stream ended without an answer"
-				return r
-			}
-			if m, ok := parseMessage([]byte(e.data), id); ok {
-				r.Text, r.Over = "", "stream"
-				a.take(m, &r)
-				return r
-			}
-		case <-ctx.Done():
-			r.Answer = cutShort(ctx)
-			return r
-		case <-wait:
-			r.Failed, r.Late = fmt.Sprintf("no answer over the stream within %s", seconds(a.limit)), true
-			return r
-		}
-	}
 }

@@ -6,19 +6,55 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpdoctor/scan/facts"
 )
 
-// greet finds out what the endpoint speaks: it asks as every client until 2025-11-25 begins, then as
-// 2026-07-28 has it, and where neither is understood it opens the stream of the old transport.
-func (a *asker) greet(ctx context.Context) error {
-	first := a.ask(ctx, facts.AskInitialize, "POST initialize", initialize())
-	if first.Result && !namesVersion(first.result) {
+// Codes of errors that only servers of revision 2026-07-28 answer with; see its basic/index, "Error Codes".
+const (
+	headerMismatch     = -32020
+	missingCapability  = -32021
+	unsupportedVersion = -32022
+)
+
+// detect finds out what the endpoint speaks. It asks as clients until 2025-11-25 begin, then as 2026-07-28 has
+// it, and where it gets a result for neither it opens an HTTP+SSE stream.
+func (p *prober) detect(ctx context.Context) error {
+	first := p.ask(ctx, facts.AskInitialize, "POST initialize", initialize())
+	if first.Result && parseServer(first.result).ProtocolVersion == "" {
 		first.Result, first.Failed = false, "its result names no protocol version"
 	}
+	if err := p.rejected(first); err != nil {
+		return err
+	}
+	if first.Result {
+		p.e.Transport = facts.Streamable
+		p.agree(first)
+	}
+	discovered := p.ask(ctx, facts.AskModern, "POST server/discover, revision "+modern, message{method: "server/discover", modern: true})
+	p.discover(first, discovered)
+	if p.e.Transport != "" {
+		return nil
+	}
+	if p.stream = p.askStream(ctx, facts.AskStream, "GET, accepting text/event-stream"); p.stream != nil {
+		p.e.Transport = facts.LegacySSE
+		return nil
+	}
+	switch {
+	case ctx.Err() != nil:
+		return unaskable(facts.NoTime, "the time was over before it was known what it speaks")
+	case p.streamErr != nil:
+		return p.streamErr
+	case first.Error, first.Status >= 500, first.Status/100 == 2 && first.Failed != "" && !first.Ours:
+		return unaskable(facts.Broken, "it does not serve initialize: it answered with "+first.Words())
+	}
+	get := p.e.Exchanges[len(p.e.Exchanges)-1].Answer
+	return unaskable(facts.NoMCP, "it does not seem to speak MCP: it answered initialize with "+first.Words()+", and GET with "+get.Words())
+}
+
+// rejected returns why no other question makes sense after the first answer; nil if one does.
+func (p *prober) rejected(first reply) error {
 	switch {
 	case first.err != nil:
 		return first.err
@@ -27,169 +63,145 @@ func (a *asker) greet(ctx context.Context) error {
 	case first.Status == 0:
 		return unaskable(first.reason, first.Failed)
 	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden, first.Status == http.StatusTooManyRequests:
-		return a.refusal(first)
+		return p.refusal(first)
 	case first.Result:
-		a.e.Transport = facts.Streamable
-		a.agree(first)
 	case first.Status >= 300 && first.Status < 400:
 		return unaskable(facts.NoMCP, fmt.Sprintf("it answers a POST with HTTP %d, and does not say where to go", first.Status))
 	case first.Status == http.StatusBadRequest && strings.Contains(first.Text, "HTTPS"): // Go, nginx
 		return unaskable(facts.WantsTLS, "it answers with "+first.Words())
 	}
-	discovered := a.ask(ctx, facts.AskModern, "POST server/discover, revision "+modern, message{rpc: "server/discover", modern: true})
-	a.discover(first, discovered)
-	if a.e.Transport != "" {
-		return nil
-	}
-	if a.openStream(ctx) {
-		a.e.Transport = facts.LegacySSE
-		return nil
-	}
-	switch {
-	case ctx.Err() != nil:
-		return unaskable(facts.NoTime, "the time was over before it was known what it speaks")
-	case a.astray != nil:
-		return a.astray
-	case first.Error, first.Status >= 500, first.Status/100 == 2 && first.Failed != "" && !first.Ours:
-		return unaskable(facts.Broken, "it does not serve initialize, which is answered with "+first.Words())
-	}
-	get := a.e.Exchanges[len(a.e.Exchanges)-1].Answer
-	return unaskable(facts.NoMCP, "it does not speak MCP as far as can be told: initialize is answered with "+first.Words()+", and GET with "+get.Words())
+	return nil
 }
 
 // refusal is the error of an endpoint that does not let this client in, with what it asks for.
-func (a *asker) refusal(r reply) *facts.Unaskable {
-	out := unaskable(facts.NoAccess, "it refuses whoever does not prove who they are")
-	wants := "which it asks for with "
-	switch given := len(a.o.Header) > 0 || a.o.URL.User != nil; {
+func (p *prober) refusal(r reply) *facts.Unaskable {
+	out := unaskable(facts.NoAccess, "it requires authentication")
+	wants := "it asks for "
+	switch {
 	case r.Status == http.StatusTooManyRequests:
-		out.Reason, out.What, wants = facts.Busy, "it asks for fewer requests", "to come again after so many seconds, or then: "
+		out.Reason, out.What, wants = facts.Busy, "it accepts no more requests for now", "Retry-After is "
 	case r.Status == http.StatusForbidden:
 		out.Reason, out.What = facts.Forbidden, "it forbids the request"
-	case given:
-		out.Reason, out.What, wants = facts.BadAccess, "it does not accept what was given to prove who asks", "it wants "
+	case len(p.o.Header) > 0 || p.o.URL.User != nil:
+		out.Reason, out.What = facts.BadAccess, "it does not accept the credentials that were given"
 	}
 	out.What += fmt.Sprintf(" (HTTP %d)", r.Status)
 	switch {
 	case r.wants != "":
-		out.What += ", " + wants + r.wants
+		out.What += "; " + wants + r.wants
 	case r.Text != "" && !strings.HasPrefix(r.Text, "<"):
 		out.What += fmt.Sprintf(": %q", r.Text)
 	}
 	return out
 }
 
-// namesVersion tells that a result is one of initialize, which has to name a protocol version.
-func namesVersion(result json.RawMessage) bool {
-	var told struct{ ProtocolVersion string }
-	return json.Unmarshal(result, &told) == nil && told.ProtocolVersion != ""
-}
-
 func initialize() message {
-	return message{rpc: "initialize", params: map[string]any{
-		"protocolVersion": newestLegacy, "capabilities": map[string]any{}, "clientInfo": client,
+	return message{method: "initialize", params: map[string]any{
+		"protocolVersion": newestLegacy, "capabilities": map[string]any{}, "clientInfo": clientInfo,
 	}}
 }
 
-// agree takes over what initialize told: the version, the server's name, the session.
-func (a *asker) agree(r reply) {
-	var told struct {
-		ProtocolVersion string
-		ServerInfo      struct{ Name, Version string }
-	}
-	_ = json.Unmarshal(r.result, &told) // what it does not tell stays empty
-	a.e.Version, a.e.Name, a.e.Release = a.short(told.ProtocolVersion), a.short(told.ServerInfo.Name), a.short(told.ServerInfo.Version)
-	if version(told.ProtocolVersion) {
-		a.version = told.ProtocolVersion
-	}
-	a.e.Session = r.session != ""
+type implementation struct{ Name, Version string }
+
+// serverResult is what servers say of themselves in the result of initialize or server/discover, or in the data
+// of an error.
+type serverResult struct {
+	ProtocolVersion   string
+	ServerInfo        implementation
+	SupportedVersions []string
+	Supported         []string
+	Meta              struct {
+		ServerInfo implementation `json:"io.modelcontextprotocol/serverInfo"`
+	} `json:"_meta"`
 }
 
-// version tells that a protocol version has the form of one, so that it can be sent as a header.
-func version(s string) bool {
+// parseServer merges texts. What has another form is left out.
+func parseServer(texts ...json.RawMessage) serverResult {
+	var out serverResult
+	for _, text := range texts {
+		_ = json.Unmarshal(text, &out)
+	}
+	return out
+}
+
+// agree records the version, the server's name and the session of initialize.
+func (p *prober) agree(r reply) {
+	s := parseServer(r.result)
+	p.e.Version = p.secrets.short(s.ProtocolVersion)
+	p.e.Name, p.e.Release = p.secrets.short(s.ServerInfo.Name), p.secrets.short(s.ServerInfo.Version)
+	if isVersion(s.ProtocolVersion) {
+		p.version = s.ProtocolVersion
+	}
+	p.e.Session = r.session != "" && p.e.Transport == facts.Streamable
+}
+
+// isVersion reports whether a protocol version can be sent as a header.
+func isVersion(s string) bool {
 	const longest = 32
 	return s != "" && len(s) <= longest && strings.Trim(s, "0123456789-.abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// keep remembers a session that is to be deleted.
-func (a *asker) keep(session string) {
-	if session != "" && !slices.Contains(a.opened, session) {
-		a.opened = append(a.opened, session)
+// keep remembers a session to delete.
+func (p *prober) keep(session string) {
+	if session != "" && !slices.Contains(p.opened, session) {
+		p.opened = append(p.opened, session)
 	}
 }
 
-// discover says whether revision 2026-07-28 is served, by what came to a request in its form, or by the
-// error with which a server that speaks nothing else refuses initialize.
-func (a *asker) discover(first, discovered reply) {
-	var told struct {
-		SupportedVersions []string
-		ServerInfo        struct{ Name, Version string }
-		Supported         []string
-		Meta              struct {
-			ServerInfo struct{ Name, Version string } `json:"io.modelcontextprotocol/serverInfo"`
-		} `json:"_meta"`
-	}
-	for _, from := range []json.RawMessage{first.data, discovered.data, discovered.result} {
-		_ = json.Unmarshal(from, &told) // of another form: nothing is told
-	}
-	for _, v := range append(told.Supported, told.SupportedVersions...) {
-		if version(v) && len(a.e.Supported) < 8 {
-			a.e.Supported = append(a.e.Supported, v)
+// discover records whether revision 2026-07-28 is served: by the answer to a request in its form, or by the error
+// with which a server that speaks nothing else refuses initialize.
+func (p *prober) discover(first, discovered reply) {
+	s := parseServer(first.data, discovered.data, discovered.result)
+	for _, v := range append(s.Supported, s.SupportedVersions...) {
+		if isVersion(v) && len(p.e.Supported) < 8 {
+			p.e.Supported = append(p.e.Supported, v)
 		}
 	}
-	if a.e.Name == "" {
-		about := told.Meta.ServerInfo // where the revision has it
-		if about.Name == "" {
-			about = told.ServerInfo
+	if p.e.Name == "" {
+		info := s.Meta.ServerInfo // where the revision has it
+		if info.Name == "" {
+			info = s.ServerInfo
 		}
-		a.e.Name, a.e.Release = a.short(about.Name), a.short(about.Version)
+		p.e.Name, p.e.Release = p.secrets.short(info.Name), p.secrets.short(info.Version)
 	}
-	// Some answer everything with a result, and some list only older versions here.
-	var about struct{ SupportedVersions []string }
-	_ = json.Unmarshal(discovered.result, &about)
-	a.e.Modern = discovered.Result && discovered.Status == http.StatusOK && len(about.SupportedVersions) > 0
-	if a.e.Transport != "" {
-		return
-	}
-	if a.e.Modern || modernError(first.Answer) {
-		a.e.Transport, a.e.Version = facts.Stateless, modern
+	// Some answer everything with a result, and some list only older versions in the error.
+	p.e.Modern = discovered.Result && discovered.Status == http.StatusOK && len(parseServer(discovered.result).SupportedVersions) > 0
+	if p.e.Transport == "" && (p.e.Modern || isModernError(first.Answer)) {
+		p.e.Transport, p.e.Version = facts.Stateless, modern
 	}
 }
 
-// modernError tells that an error is one that only servers of revision 2026-07-28 know.
-func modernError(r facts.Answer) bool {
+func isModernError(r facts.Answer) bool {
 	return r.Error && (r.Code == headerMismatch || r.Code == missingCapability || r.Code == unsupportedVersion)
 }
 
-// askStreamable asks what Streamable HTTP leaves to the server: what a session is to it.
-func (a *asker) askStreamable(ctx context.Context) {
-	list := message{rpc: "tools/list", modern: a.e.Transport == facts.Stateless}
+// askStreamable asks what Streamable HTTP leaves to the server: how it treats sessions.
+func (p *prober) askStreamable(ctx context.Context) {
+	list := message{method: "tools/list", modern: p.e.Transport == facts.Stateless}
 	session := ""
-	if a.e.Session {
-		session = a.opened[0]
-		a.ask(ctx, facts.AskInitialized, "POST notifications/initialized", message{rpc: "notifications/initialized", notify: true, session: session})
+	if p.e.Session {
+		session = p.opened[0]
+		p.ask(ctx, facts.AskInitialized, "POST notifications/initialized", message{method: "notifications/initialized", notify: true, session: session})
 	}
-	a.ask(ctx, facts.AskWithout, "POST tools/list, no session", list)
-	list.session = nobody
-	a.ask(ctx, facts.AskUnknown, "POST tools/list, unknown session", list)
+	p.ask(ctx, facts.AskWithout, "POST tools/list, no session", list)
+	list.session = unknownSession
+	p.ask(ctx, facts.AskUnknown, "POST tools/list, unknown session", list)
 	if session == "" {
 		return
 	}
 	list.session = session
-	a.ask(ctx, facts.AskWith, "POST tools/list, session of initialize", list)
-	gone := a.ask(ctx, facts.AskDelete, "DELETE, session of initialize", message{method: http.MethodDelete, session: session})
-	after := a.ask(ctx, facts.AskDeleted, "POST tools/list, deleted session", list)
+	p.ask(ctx, facts.AskWith, "POST tools/list, session of initialize", list)
+	gone := p.ask(ctx, facts.AskDelete, "DELETE, session of initialize", message{httpMethod: http.MethodDelete, session: session})
+	after := p.ask(ctx, facts.AskDeleted, "POST tools/list, deleted session", list)
 	if gone.Status/100 == 2 || after.Status == http.StatusNotFound || after.Status == http.StatusBadRequest || after.Status == http.StatusGone {
-		a.opened = a.opened[1:]
+		p.opened = p.opened[1:]
 		return
 	}
 	switch gone.Status {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		a.undeletable = true
+		p.undeletable = true
 	case http.StatusRequestTimeout, http.StatusTooManyRequests: // not now
 	default:
-		a.undeletable = after.Result && gone.Status/100 == 4
+		p.undeletable = after.Result && gone.Status/100 == 4
 	}
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

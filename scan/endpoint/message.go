@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -21,45 +22,35 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// parseMessage finds the response with that ID in a text: one object, or an array of them, which
-// 2025-03-26 allowed. A server that could not read the request answers with an error whose ID is null
-// or missing; that one is taken as well.
+// parseMessage finds the response with an ID in a text: one object, or an array of them, which 2025-03-26
+// allowed. An error whose ID is null or missing is taken as well: the server could not read the request.
 func parseMessage(text []byte, id int) (rpcMessage, bool) {
 	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")))
-	if len(text) == 0 {
+	all := make([]rpcMessage, 1)
+	var err error
+	if bytes.HasPrefix(text, []byte("[")) {
+		err = json.Unmarshal(text, &all)
+	} else {
+		err = json.Unmarshal(text, &all[0])
+	}
+	if err != nil {
 		return rpcMessage{}, false
 	}
-	var all []rpcMessage
-	if text[0] == '[' {
-		if json.Unmarshal(text, &all) != nil {
-			return rpcMessage{}, false
-		}
-	} else {
-		var one rpcMessage
-		if json.Unmarshal(text, &one) != nil {
-			return rpcMessage{}, false
-		}
-		all = append(all, one)
-	}
+	want := strconv.Itoa(id)
 	for _, m := range all {
-		nameless := len(m.ID) == 0 || string(m.ID) == "null"
-		if m.Error == nil && (len(m.Result) == 0 || nameless) {
-			continue // a notification or a request of the server's
+		hasNoID := len(m.ID) == 0 || string(m.ID) == "null"
+		if m.Error == nil && (len(m.Result) == 0 || hasNoID) {
+			continue // a notification or a request of the server
 		}
-		var n int
-		if nameless || json.Unmarshal(m.ID, &n) == nil && n == id {
-			return m, true
-		}
-		var word string // some gateways turn the number into a string
-		if json.Unmarshal(m.ID, &word) == nil && word == itoa(id) {
+		if got := string(m.ID); hasNoID || got == want || got == `"`+want+`"` { // some gateways send strings
 			return m, true
 		}
 	}
 	return rpcMessage{}, false
 }
 
-// answersAnother tells that a text is a JSON-RPC response to some question.
-func answersAnother(text []byte) bool {
+// isResponse reports whether a text is a JSON-RPC response to any request.
+func isResponse(text []byte) bool {
 	var m rpcMessage
 	return json.Unmarshal(text, &m) == nil && len(m.ID) > 0 && (len(m.Result) > 0 || m.Error != nil)
 }
@@ -75,21 +66,20 @@ type events struct {
 
 func newEvents(r io.Reader) *events { return &events{in: bufio.NewReader(r)} }
 
-// next returns the next event that has data. What the stream ends in the middle of is no event.
+// next returns the next event that has data. An event that the stream ends within is dropped.
 func (s *events) next() (event, error) {
 	e := event{name: "message"}
 	var data []string
 	for {
 		line, err := s.in.ReadString('\n')
-		first := s.read == 0
+		if s.read == 0 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
 		s.read += len(line)
 		if err != nil {
 			return event{}, err
 		}
 		line = strings.TrimRight(line, "\r\n")
-		if first {
-			line = strings.TrimPrefix(line, "\ufeff")
-		}
 		if line == "" {
 			if data != nil {
 				e.data = strings.Join(data, "\n")
