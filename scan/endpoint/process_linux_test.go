@@ -133,9 +133,9 @@ func TestEndpointProcesses(t *testing.T) {
 	})
 	t.Run("astray", func(t *testing.T) {
 		// The shell ends after a while, and what it started is adopted by somebody else.
-		s := &spawner{args: []string{"sh", "-c", "sleep 5 & exec sleep 0.3"}, all: true}
+		s := &spawner{args: []string{"sh", "-c", "sleep 5 & exec sleep 1"}, all: true}
 		o := options(t, s.start(t), 3)
-		o.Settling = 1500 * time.Millisecond
+		o.Settling = 2 * time.Second
 		e := asked(t, o)
 		if l := lookAt(t, e, facts.Settled); l.Strays < 3 || l.SessionChildren < 3 {
 			t.Errorf("%+v", e.Retention.Looks)
