@@ -135,7 +135,7 @@ func TestEndpointProcesses(t *testing.T) {
 		// The shell ends after a while, and what it started is adopted by somebody else.
 		s := &spawner{args: []string{"sh", "-c", "sleep 5 & exec sleep 1"}, all: true}
 		o := options(t, s.start(t), 3)
-		o.Settling = 2 * time.Second
+		o.Settling = quietTime + 500*time.Millisecond
 		e := asked(t, o)
 		if l := lookAt(t, e, facts.Settled); l.Strays < 3 || l.SessionChildren < 3 {
 			t.Errorf("%+v", e.Retention.Looks)
