@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// pm2Apps are the apps of each pm2 that was met, by its folder and their PIDs. A nil map is a pm2
-// whose folder may not be read.
+// pm2Apps are the names of the apps of each pm2, by its folder and their PIDs. A nil map stands for a folder that
+// cannot be read.
 type pm2Apps map[string]map[int]string
 
-// job tells whether p is an app of the pm2 that is its parent. pm2 notes the PID of each app in
-// HOME/pids/NAME-ID.pid. The variables that name the app are inherited by all that it starts, and
-// prove nothing; and a file without the parent is what a pm2 that was killed left behind.
-func (apps pm2Apps) job(ctx context.Context, p, parent *Process) (Service, kept) {
+// job reports whether p is an app of the pm2 that is its parent: pm2 writes the PID of each app to
+// HOME/pids/NAME-ID.pid. The variables that name the app prove nothing, since descendants inherit them; nor does
+// a file without the parent, which a killed pm2 leaves behind.
+func (apps pm2Apps) job(ctx context.Context, p, parent *Process) (Service, supervised) {
 	if parent == nil {
 		return Service{}, no
 	}
@@ -23,8 +23,8 @@ func (apps pm2Apps) job(ctx context.Context, p, parent *Process) (Service, kept)
 	if home == "" {
 		return Service{}, no
 	}
-	pids, met := apps[home]
-	if !met {
+	pids, ok := apps[home]
+	if !ok {
 		pids = readPM2(ctx, home)
 		apps[home] = pids
 	}
@@ -38,9 +38,8 @@ func (apps pm2Apps) job(ctx context.Context, p, parent *Process) (Service, kept)
 	return Service{Manager: "pm2", Name: name, MainPID: p.PID}, yes
 }
 
-// pm2Home returns the folder of the pm2 that is p's parent, empty when it is none: the daemon has it
-// in its title, "PM2 v7.0.4: God Daemon (/root/.pm2)", and a pm2-runtime, PID 1 of a container,
-// leaves it in the environment of its apps.
+// pm2Home returns the folder of the pm2 that is p's parent, empty if it is none. The daemon has it in its title,
+// "PM2 v7.0.4: God Daemon (/root/.pm2)"; pm2-runtime, PID 1 of a container, in the environment of its apps.
 func pm2Home(p, parent *Process) string {
 	title := argAt(parent, 0)
 	if title == "" {
@@ -57,9 +56,8 @@ func pm2Home(p, parent *Process) string {
 	return ""
 }
 
-// readPM2 reads the PID files of a pm2. The folder comes from a command line, which its user
-// chooses: it may lie on a dead file system or be full of surprises, so that the reading is left
-// behind when ctx ends, and nothing but a number is taken from a file.
+// readPM2 reads the PID files of a pm2. The folder comes from a command line, which any user can choose: it may be
+// on a dead file system, so reading is abandoned when ctx is done, and only a number is taken from a file.
 func readPM2(ctx context.Context, home string) map[int]string {
 	read := make(chan map[int]string, 1)
 	go func() { read <- pm2PIDs(filepath.Join(home, "pids")) }()

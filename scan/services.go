@@ -6,48 +6,39 @@ import (
 	"slices"
 )
 
-// Services asks the service managers that need a process to be started to ask them, systemd and
-// launchd, about those of the processes pids that [Examine] left in doubt ("service" in Unreadable),
-// and settles the doubt: what the manager names as the main process of a job is added to
-// s.Host.Services, the rest is known to be nobody's. Without a doubt it does nothing. It takes at most
-// o.Deadline; a manager that does not answer leaves the doubt and a sentence in Problems.
+// Services asks systemd or launchd, by starting systemctl(1) or launchctl(1), about those of the processes pids of
+// which [Examine] could not say whether a service manager keeps them ("service" in Unreadable). It adds the main
+// processes of jobs to s.Host.Services. If there are no such processes it does nothing; if a manager does not
+// answer, "service" stays and Problems says so.
 //
-// To be in the control group of a service, or to have its variables in the environment, is inherited
-// by everything that a service starts. What counts is that the manager watches this very process.
+// Everything that a service starts inherits its control group and its variables. Only the process that the manager
+// monitors is the job.
 func Services(ctx context.Context, s *Snapshot, pids []int, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
-	var doubted []*Process
-	for _, p := range s.examinable(pids) {
-		if slices.Contains(p.Unreadable, "service") {
-			doubted = append(doubted, p)
-		}
-	}
-	if len(doubted) > 0 {
-		askManagers(ctx, s, doubted)
+	unresolved := slices.DeleteFunc(s.examinable(pids), func(p *Process) bool { return !slices.Contains(p.Unreadable, "service") })
+	if len(unresolved) > 0 {
+		askManagers(ctx, s, unresolved)
 	}
 }
 
-// findServices fills in the jobs among rows that can be told without asking anybody, and leaves
-// "service" in Unreadable where a manager would have to be asked.
-//
-// Host.Services is left nil only when no manager answered for anything: where none runs that could
-// keep a process it is empty.
+// findServices fills in the jobs among rows that can be recognised without asking a manager, and marks "service"
+// unreadable where one would have to be asked. Host.Services stays nil if no manager answered for any process.
 func findServices(ctx context.Context, s *Snapshot, rows []*Process) {
 	system := newSystemManager(s)
 	apps := make(pm2Apps)
 	services, known := []Service{}, system.known()
 	for _, p := range rows {
 		parent := s.find(p.PPID)
-		job, kept := childOfSupervisor(p, parent)
-		if kept == no {
-			job, kept = apps.job(ctx, p, parent)
+		job, supervised := childOfSupervisor(p, parent)
+		if supervised == no {
+			job, supervised = apps.job(ctx, p, parent)
 		}
-		if kept == no {
-			job, kept = system.job(p, parent)
+		if supervised == no {
+			job, supervised = system.job(p, parent)
 		}
-		p.setUnreadable("service", kept == perhaps)
-		switch kept {
+		p.setUnreadable("service", supervised == perhaps)
+		switch supervised {
 		case yes:
 			services = append(services, job)
 		case perhaps:
@@ -60,17 +51,17 @@ func findServices(ctx context.Context, s *Snapshot, rows []*Process) {
 	}
 }
 
-// kept tells whether a manager keeps a process.
-type kept int
+// supervised says whether a service manager keeps a process.
+type supervised int
 
 const (
-	no kept = iota
+	no supervised = iota
 	yes
-	perhaps // the manager would have to be asked, or may not be
+	perhaps // the manager was not asked, or did not answer
 )
 
 // childOfSupervisor recognises the jobs of those managers that are the parents of their jobs.
-func childOfSupervisor(p, parent *Process) (Service, kept) {
+func childOfSupervisor(p, parent *Process) (Service, supervised) {
 	if parent == nil {
 		return Service{}, no
 	}
@@ -80,11 +71,11 @@ func childOfSupervisor(p, parent *Process) (Service, kept) {
 		job.Manager, job.Name = manager, filepath.Base(argAt(parent, 1))
 		return job, yes
 	}
-	// As PID 1 of a container supervisord adopts orphans, with the variables that they inherited.
-	// Its own jobs lead a process group and have a standard input that it holds.
-	if program != "supervisord" && filepath.Base(argAt(parent, 1)) != "supervisord" {
-		return Service{}, no // its interpreter may come first: it is a Python script
+	if program != "supervisord" && filepath.Base(argAt(parent, 1)) != "supervisord" { // it is a Python script
+		return Service{}, no
 	}
+	// As PID 1 of a container supervisord adopts orphans, which have inherited its variables. Its own jobs
+	// lead a process group, and it holds their stdin.
 	if p.PGID != p.PID || p.Stdin != nil && p.Stdin.Peer == PeerClosed {
 		return Service{}, no
 	}
@@ -95,8 +86,7 @@ func childOfSupervisor(p, parent *Process) (Service, kept) {
 	return job, yes
 }
 
-// oneJobSupervisors are started once for each job, with its name as their first argument. They
-// adopt nobody.
+// oneJobSupervisors run once per job, with its name as their first argument, and adopt no orphans.
 var oneJobSupervisors = map[string]string{
 	"runsv":            "runit",
 	"s6-supervise":     "s6",
@@ -111,14 +101,14 @@ func argAt(p *Process, i int) string {
 	return ""
 }
 
-// settle ends the doubt about processes that their manager was asked about.
-func (s *Snapshot) settle(doubted []*Process, job func(*Process) (Service, bool)) {
+// resolve records a manager's answer: jobs are the names of its jobs by their main PID.
+func (s *Snapshot) resolve(unresolved []*Process, manager string, jobs map[int]string) {
 	if s.Host.Services == nil {
 		s.Host.Services = []Service{}
 	}
-	for _, p := range doubted {
-		if service, ok := job(p); ok {
-			s.Host.Services = append(s.Host.Services, service)
+	for _, p := range unresolved {
+		if name, ok := jobs[p.PID]; ok {
+			s.Host.Services = append(s.Host.Services, Service{Manager: manager, Name: name, MainPID: p.PID})
 		}
 		p.setUnreadable("service", false)
 	}

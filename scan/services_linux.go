@@ -18,24 +18,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemManager is systemd where it is the machine's init, else nobody: a container without systemd
-// has no manager that a process could be a job of without being its child.
+// systemManager is systemd where it is the machine's init. Elsewhere a process can only be a job of its parent.
 type systemManager struct{ systemd bool }
 
 func newSystemManager(*Snapshot) systemManager {
-	// sd_booted(3): the folder exists exactly where systemd is PID 1.
+	// sd_booted(3): the folder exists if and only if systemd is PID 1.
 	info, err := os.Lstat("/run/systemd/system")
 	return systemManager{systemd: err == nil && info.IsDir()}
 }
 
-// known tells that what is not found is known not to be kept, unless job says perhaps.
+// known reports whether a process is known not to be a job when job says no.
 func (systemManager) known() bool { return true }
 
-// job tells whether p is what systemd started for a unit, from three facts: its control group is
-// that of a service, its parent is the manager, and SYSTEMD_EXEC_PID is its own PID, which
-// systemd.exec(5) defines for this comparison. Without the last the process may still be the main one
-// (a service that forks, a systemd before 248), or an orphan of the service: only systemd knows.
-func (m systemManager) job(p, parent *Process) (Service, kept) {
+// job reports whether systemd started p for a unit: its control group is that of a service, its parent is the
+// manager, and SYSTEMD_EXEC_PID, which systemd.exec(5) defines for this comparison, is its PID. Without the last
+// it may still be the main process (a service that forks, systemd before 248) or an orphan of the service; only
+// systemd knows.
+func (m systemManager) job(p, parent *Process) (Service, supervised) {
 	manager := p.PPID == 1 || parent != nil && parent.Name == "systemd"
 	if !m.systemd || !manager {
 		return Service{}, no
@@ -51,8 +50,8 @@ func (m systemManager) job(p, parent *Process) (Service, kept) {
 		return Service{Manager: "systemd", Name: unit.name, MainPID: p.PID}, yes
 	}
 	if unit.user >= 0 && strings.HasPrefix(unit.name, "app-") {
-		// A desktop application; systemd.io/DESKTOP_ENVIRONMENTS. Its main process is executed
-		// by the manager itself.
+		// A desktop application; see systemd.io/DESKTOP_ENVIRONMENTS. The manager itself executes its main
+		// process.
 		return Service{}, no
 	}
 	return Service{}, perhaps
@@ -61,11 +60,11 @@ func (m systemManager) job(p, parent *Process) (Service, kept) {
 // A unit is a service of systemd.
 type unit struct {
 	name string // empty when there is none
-	user int    // whose manager keeps it, -1 for the machine's
+	user int    // whose manager runs it, -1 for the machine's
 }
 
-// unitOf finds the service that a control group belongs to: the innermost unit of the path, when it is
-// a service. Scopes hold processes that systemd did not start: sessions, terminals, containers.
+// unitOf returns the innermost unit of a control group's path, if it is a service. Scopes contain processes that
+// systemd did not start: sessions, terminals, containers.
 func unitOf(cgroup string) unit {
 	found := unit{user: -1}
 	for part := range strings.SplitSeq(cgroup, "/") {
@@ -73,7 +72,7 @@ func unitOf(cgroup string) unit {
 		case strings.HasSuffix(part, ".scope"):
 			found.name = ""
 		case strings.HasPrefix(part, "user@") && strings.HasSuffix(part, ".service"):
-			found.name = "" // the user's manager, not a job of his
+			found.name = "" // the user's manager is no job
 			uid, err := strconv.Atoi(part[len("user@") : len(part)-len(".service")])
 			if err == nil && uid >= 0 {
 				found.user = uid
@@ -85,41 +84,31 @@ func unitOf(cgroup string) unit {
 	return found
 }
 
-// askManagers asks systemd, the machine's and the users', which of the doubted processes it watches.
-func askManagers(ctx context.Context, s *Snapshot, doubted []*Process) {
+// askManagers asks the machine's systemd and those of users which of the processes are main processes.
+func askManagers(ctx context.Context, s *Snapshot, unresolved []*Process) {
 	byUser := make(map[int][]*Process)
-	for _, p := range doubted {
+	for _, p := range unresolved {
 		user := unitOf(p.Cgroup).user
 		byUser[user] = append(byUser[user], p)
 	}
 	for _, user := range slices.Sorted(maps.Keys(byUser)) {
 		units, err := showUnits(ctx, user)
 		if err != nil {
-			s.problem("systemd did not say which services it keeps: %v", err)
+			s.problem("systemd did not list its services: %v", err)
 			continue
 		}
-		s.settle(byUser[user], func(p *Process) (Service, bool) {
-			name, ok := units[p.PID]
-			return Service{Manager: "systemd", Name: name, MainPID: p.PID}, ok
-		})
+		s.resolve(byUser[user], "systemd", units)
 	}
 }
 
-// systemctlPaths are where it is looked for. PATH is not asked, since we may run as root with
-// somebody's PATH.
+// systemctlPaths are tried in order. PATH is not used, since it may be another user's while we run as root.
 var systemctlPaths = []string{"/usr/bin/systemctl", "/bin/systemctl", "/run/current-system/sw/bin/systemctl"}
 
-// showUnits starts systemctl(1), once, and returns the names of the services by their main PIDs. The
-// manager of another user answers nobody else, not even root, who therefore asks as that user.
+// showUnits runs systemctl(1) once and returns the names of the services by their main PIDs. A user's manager
+// answers only that user, so root asks as that user.
 func showUnits(ctx context.Context, user int) (map[int]string, error) {
-	path := ""
-	for _, p := range systemctlPaths {
-		if unix.Access(p, unix.X_OK) == nil {
-			path = p
-			break
-		}
-	}
-	if path == "" {
+	i := slices.IndexFunc(systemctlPaths, func(path string) bool { return unix.Access(path, unix.X_OK) == nil })
+	if i < 0 {
 		return nil, errors.New("there is no systemctl")
 	}
 	args := []string{"show", "--type=service", "--property=Id,MainPID", "*"}
@@ -137,18 +126,18 @@ func showUnits(ctx context.Context, user int) (map[int]string, error) {
 			as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: st.Gid}}
 		}
 	}
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := exec.CommandContext(ctx, systemctlPaths[i], args...)
 	cmd.Env, cmd.SysProcAttr, cmd.Dir = env, as, "/"
-	cmd.WaitDelay = 100 * time.Millisecond // for a grandchild that keeps the pipe
+	cmd.WaitDelay = 100 * time.Millisecond // for a descendant that keeps the pipe open
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("systemctl: %w", err)
 	}
 	return parseUnits(out), nil
 }
 
-// parseUnits parses blocks of "Id=NAME" and "MainPID=NUMBER", parted by empty lines. A unit that
-// does not run has the PID 0.
+// parseUnits parses blocks of "Id=NAME" and "MainPID=NUMBER", separated by empty lines. A unit that does not run
+// has the PID 0.
 func parseUnits(out []byte) map[int]string {
 	units := make(map[int]string)
 	for block := range bytes.SplitSeq(out, []byte("\n\n")) {

@@ -20,7 +20,7 @@ func TestSystemdJob(t *testing.T) {
 		name   string
 		parent Process
 		p      Process
-		want   kept
+		want   supervised
 	}{
 		{"main process", init, Process{Cgroup: system, Env: self}, yes},
 		{"main process of the user's", manager, Process{Cgroup: user + "gate.service", Env: self}, yes},

@@ -4,13 +4,13 @@ package scan
 
 import "context"
 
-// systemManager knows nothing: no manager of this system can be asked.
+// systemManager is none: no manager of this system can be asked.
 type systemManager struct{}
 
 func newSystemManager(*Snapshot) systemManager { return systemManager{} }
 
 func (systemManager) known() bool { return false }
 
-func (systemManager) job(_, _ *Process) (Service, kept) { return Service{}, no }
+func (systemManager) job(_, _ *Process) (Service, supervised) { return Service{}, no }
 
 func askManagers(context.Context, *Snapshot, []*Process) {}

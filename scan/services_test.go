@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 )
 
@@ -108,11 +107,9 @@ func TestNoServices(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestResolve(t *testing.T) {
 	s := tableOf(Process{PID: 10, Unreadable: []string{"env", "service"}}, Process{PID: 11, Unreadable: []string{"service"}})
-	s.settle([]*Process{&s.Processes[0], &s.Processes[1]}, func(p *Process) (Service, bool) {
-		return Service{"systemd", "unit-" + strconv.Itoa(p.PID), p.PID}, p.PID == 11
-	})
+	s.resolve([]*Process{&s.Processes[0], &s.Processes[1]}, "systemd", map[int]string{11: "unit-11", 12: "unit-12"})
 	if want := []Service{{"systemd", "unit-11", 11}}; !slices.Equal(s.Host.Services, want) {
 		t.Errorf("%v, want %v", s.Host.Services, want)
 	}

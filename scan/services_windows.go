@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// systemManager is the service control manager. Any user may list its running services, without
-// starting a process.
+// systemManager is the service control manager. Any user may list its running services.
 type systemManager struct {
 	services map[int]string // names by PID; several services can share a process
 	err      error
@@ -25,7 +24,7 @@ func newSystemManager(s *Snapshot) systemManager {
 
 func (m systemManager) known() bool { return m.err == nil }
 
-func (m systemManager) job(p, _ *Process) (Service, kept) {
+func (m systemManager) job(p, _ *Process) (Service, supervised) {
 	if m.err != nil {
 		return Service{}, perhaps
 	}
@@ -36,11 +35,10 @@ func (m systemManager) job(p, _ *Process) (Service, kept) {
 	return Service{Manager: "windows", Name: name, MainPID: p.PID}, yes
 }
 
-// askManagers has nothing to ask: what the service control manager did not answer at once it does
-// not answer later.
+// askManagers does nothing: the service control manager was asked by newSystemManager.
 func askManagers(context.Context, *Snapshot, []*Process) {}
 
-// runningServices calls EnumServicesStatusEx with growing buffers.
+// runningServices returns the names of the running services by PID.
 func runningServices() (map[int]string, error) {
 	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_ENUMERATE_SERVICE)
 	if err != nil {
@@ -48,7 +46,7 @@ func runningServices() (map[int]string, error) {
 	}
 	defer windows.CloseServiceHandle(manager)
 	services := make(map[int]string)
-	// 256 KiB is the most that the call takes; it goes on where it stopped.
+	// 256 KiB is the limit of the call, which then resumes where it stopped.
 	buf := make([]byte, 256<<10)
 	var needed, returned, resume uint32
 	for {
