@@ -57,16 +57,6 @@ func RuleList(w io.Writer, all []*rules.Rule, o Options) error {
 	return p.err
 }
 
-// RuleTable writes the rules as a table of Markdown, for the README.
-func RuleTable(all []*rules.Rule) string {
-	var b strings.Builder
-	b.WriteString("| rule | says | level | what may be ended |\n| --- | --- | --- | --- |\n")
-	for _, r := range all {
-		b.WriteString("| `" + r.ID + "` | " + r.Title + " | " + string(r.Severity) + " | " + r.Reap + " |\n")
-	}
-	return b.String()
-}
-
 // runtimeNames are the runtimes of snippets as people write them.
 var runtimeNames = map[string]string{"node": "Node", "python": "Python", "go": "Go"}
 
