@@ -9,12 +9,10 @@ import (
 	"slices"
 )
 
-// Decode reads a snapshot from JSON: what Write writes, laid out in any way, or a test case, which is an
-// object that holds such a value as "snapshot".
+// Decode reads a snapshot from JSON in any layout, or from a test case, an object with the snapshot as "snapshot".
 //
-// The processes are put in order. Two with one PID are an error: the file was tampered with or joined. A
-// missing "ppid" is [UnknownPPID]. An error is one sentence with the place and, where there is one, the
-// cure.
+// It orders the processes and rejects a PID that occurs twice. A missing "ppid" is [UnknownPPID]. An error is one
+// sentence with the place and, if there is one, the remedy.
 func Decode(text []byte) (*Snapshot, error) {
 	var head struct {
 		Schema   *int            `json:"schema"`
@@ -45,8 +43,7 @@ func Decode(text []byte) (*Snapshot, error) {
 		return nil, fmt.Errorf("schema %d; this mcpdoctor reads schema %d", *head.Schema, Schema)
 	}
 
-	// What must be there is decoded into pointers that hide the plain fields: a PPID that is
-	// missing is not 0.
+	// These pointers hide the plain fields, to distinguish a missing PPID from 0.
 	type row struct {
 		PID  *int `json:"pid"`
 		PPID *int `json:"ppid"`
@@ -92,8 +89,7 @@ func (s *Snapshot) sort() {
 	slices.SortFunc(s.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
 }
 
-// explainJSON says where and why the text is not a snapshot. The error's own offset, when it has
-// one, counts from base.
+// explainJSON says where and why the text is not a snapshot. An offset in the error counts from base.
 func explainJSON(text []byte, base int, err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -108,7 +104,7 @@ func explainJSON(text []byte, base int, err error) error {
 	return err
 }
 
-// place names the position of a byte as editors do.
+// place formats the position of a byte as editors do.
 func place(text []byte, offset int) string {
 	before := text[:max(0, min(offset-1, len(text)))]
 	line := bytes.Count(before, []byte{'\n'}) + 1

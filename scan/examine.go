@@ -3,7 +3,6 @@ package scan
 import (
 	"bytes"
 	"context"
-	"iter"
 	"slices"
 	"time"
 )
@@ -139,11 +138,11 @@ var envNames = []string{
 // maxEnvValue is the longest value that is kept: more than any path among them needs.
 const maxEnvValue = 1 << 10
 
-// chooseEnv keeps the variables in envNames of an environment's entries ("NAME=value"), the first of each name, as
-// getenv(3) does. It returns nil when there are none.
-func chooseEnv(entries iter.Seq[[]byte]) map[string]string {
+// chooseEnv keeps the variables in envNames of an environment, entries "NAME=value" separated by NULs; the first of
+// each name, as getenv(3) does. It returns nil when there are none.
+func chooseEnv(environ []byte) map[string]string {
 	var env map[string]string
-	for entry := range entries {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		name, value, ok := bytes.Cut(entry, []byte("="))
 		if !ok || !slices.Contains(envNames, string(name)) || len(value) > maxEnvValue {
 			continue

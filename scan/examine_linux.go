@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +24,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	if len(rows) == 0 {
 		return
 	}
-	root, err := openRoot(o)
+	root, err := openRoot(o.Root)
 	if err != nil {
 		s.problem("cannot look closer at any process: %v", err)
 		return
@@ -234,16 +236,11 @@ func (e *examination) attach(s *Snapshot, rows []*Process, looks []look) {
 			p.SwapBytes = new(int64)
 		}
 	}
-	if len(failed) > 0 {
-		s.problem("cannot look closer at %s: %v", PIDList(failed), reason)
-	}
+	s.problemOf(failed, "cannot look closer at %s: %v", reason)
 }
 
 // giveUp marks fields of the rows at the indexes late as unreadable.
 func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields ...string) {
-	if len(late) == 0 {
-		return
-	}
 	pids := make([]int, len(late))
 	for i, index := range late {
 		pids[i] = rows[index].PID
@@ -251,18 +248,10 @@ func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields .
 			rows[index].setUnreadable(field, true)
 		}
 	}
-	s.problem("reading %s of %s did not end within %v", strings.Join(fields, ", "), PIDList(pids), o.deadline())
+	s.problemOf(pids, "reading "+strings.Join(fields, ", ")+" of %s did not end within %v", o.deadline())
 }
 
-// openRoot opens the procfs mount.
-func openRoot(o ExamineOptions) (int, error) {
-	path := o.Root
-	if path == "" {
-		path = "/proc"
-	}
-	root, err := procfs.OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return root, nil
+// rootOf returns the root directory of a process; see proc_pid_root(5).
+func rootOf(o ExamineOptions, pid int) string {
+	return filepath.Join(procPath(o.Root), strconv.Itoa(pid), "root")
 }

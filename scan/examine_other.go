@@ -12,12 +12,9 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// examine fills in what gopsutil tells about rows: the working directory, the program, the chosen
-// variables, the listening sockets. What is at the other end of a standard input no system but
-// Linux shows without private interfaces.
+// examine fills in what gopsutil reads: working directory, program, selected variables and listening sockets.
 //
-// gopsutil asks by PID. The start time is compared after the answers: a PID that changed hands
-// meanwhile shows then.
+// gopsutil reads by PID. Comparing the start time afterwards detects a PID that was reused.
 func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	for _, p := range rows {
 		if ctx.Err() != nil {
@@ -34,29 +31,23 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		if start, err := startTime(ctx, p.PID); err != nil || start != p.Start {
 			continue
 		}
-		// Windows answers with nothing, and no error, when it refuses.
+		// Windows returns empty values, without an error, when it refuses.
 		p.CWD = cwd
 		p.setUnreadable("cwd", cwdErr != nil || cwd == "")
 		if exe != "" {
 			p.Exe = exe
 		}
 		p.setUnreadable("exe", p.Exe == "" && (exeErr != nil || exe == ""))
-		p.Env = chooseEnv(func(yield func([]byte) bool) {
-			for _, entry := range env {
-				if !yield([]byte(entry)) {
-					return
-				}
-			}
-		})
+		p.Env = chooseEnv([]byte(strings.Join(env, "\x00")))
 		p.setUnreadable("env", envErr != nil || len(env) == 0)
 	}
 	examineListening(ctx, s, rows)
 }
 
-// readPSS does nothing: gopsutil has no proportional memory here.
+// readPSS does nothing: gopsutil does not read it on these systems.
 func readPSS(context.Context, *Snapshot, []*Process, ExamineOptions) {}
 
-// startTime asks anew when a process began: a gopsutil process remembers its first answer.
+// startTime reads a start time again: a gopsutil process caches its first answer.
 func startTime(ctx context.Context, pid int) (int64, error) {
 	p, err := process.NewProcessWithContext(ctx, int32(pid))
 	if err != nil {
@@ -65,8 +56,7 @@ func startTime(ctx context.Context, pid int) (int64, error) {
 	return p.CreateTimeWithContext(ctx)
 }
 
-// examineListening fills in the TCP sockets. All are listed at once, since macOS and the BSDs need
-// one run of lsof(8) for it.
+// examineListening fills in the TCP sockets. All are listed at once, since macOS and the BSDs run lsof(8) for it.
 func examineListening(ctx context.Context, s *Snapshot, rows []*Process) {
 	sockets, err := net.ConnectionsWithContext(ctx, "tcp")
 	if err != nil {
@@ -104,7 +94,7 @@ func examineListening(ctx context.Context, s *Snapshot, rows []*Process) {
 	}
 }
 
-// listenAddress writes an address as it stands in a snapshot's Listen.
+// listenAddress formats an address for a snapshot's Listen.
 func listenAddress(a net.Addr) string {
 	ip := a.IP
 	switch {
@@ -116,5 +106,8 @@ func listenAddress(a net.Addr) string {
 	return fmt.Sprintf("tcp:%s:%d", ip, a.Port)
 }
 
-// holders does nothing: who holds the other end of a standard input is not to be seen.
+// rootOf returns the empty path: the root directory of a process cannot be read here.
+func rootOf(ExamineOptions, int) string { return "" }
+
+// holders does nothing: the other end of stdin cannot be seen here.
 func holders(context.Context, *Snapshot, []*Process, ExamineOptions) {}

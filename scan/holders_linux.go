@@ -20,7 +20,7 @@ type farEnd struct {
 
 // holders fills in which processes hold the other end of the rows' stdin and stdout.
 func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
-	root, err := openRoot(o)
+	root, err := openRoot(o.Root)
 	if err != nil {
 		s.problem("cannot look for who holds a standard input: %v", err)
 		return

@@ -29,12 +29,12 @@ func parseEnviron(b []byte) map[string]string {
 	if len(b) >= maxEnviron { // the last entry is cut
 		b = b[:bytes.LastIndexByte(b, 0)+1]
 	}
-	return chooseEnv(bytes.SplitSeq(b, []byte{0}))
+	return chooseEnv(b)
 }
 
 // readPSS fills in PSSBytes of rows.
 func readPSS(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
-	root, err := openRoot(o)
+	root, err := openRoot(o.Root)
 	if err != nil {
 		s.problem("cannot read the PSS of any process: %v", err)
 		return

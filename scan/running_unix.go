@@ -4,8 +4,8 @@ package scan
 
 import "github.com/shirou/gopsutil/v4/process"
 
-// Running reports whether the process that id names is running: the PID belongs to a process that began
-// at id.Start and is no zombie.
+// Running reports whether the process is running: its PID belongs to a process that started at id.Start and is not
+// a zombie.
 func Running(id ID) (bool, error) {
 	p := process.Process{Pid: int32(id.PID)}
 	ms, err := p.CreateTime()

@@ -130,21 +130,11 @@ func (t *table) attach(s *Snapshot, pids []int, deadline time.Duration) {
 		}
 		s.Processes = append(s.Processes, p)
 	}
-	if len(blocked) > 0 {
-		s.problem("reading %s did not come back within %v (the process or its memory is stuck in the kernel)", PIDList(blocked), deadline)
-	}
-	if len(refused) > 0 {
-		s.problem("nothing about %s may be read", PIDList(refused))
-	}
-	if len(skippedArgs) > 0 {
-		s.problem("the command lines of %s were left unread, since reading the others took too long", PIDList(skippedArgs))
-	}
-	if len(refusedArgs) > 0 {
-		s.problem("the command lines of %s may not be read", PIDList(refusedArgs))
-	}
-	if len(cut) > 0 {
-		s.problem("the command lines of %s are longer than %d KiB and were cut", PIDList(cut), maxCmdline>>10)
-	}
+	s.problemOf(blocked, "reading %s did not come back within %v (the process or its memory is stuck in the kernel)", deadline)
+	s.problemOf(refused, "nothing about %s may be read")
+	s.problemOf(skippedArgs, "the command lines of %s were left unread, since reading the others took too long")
+	s.problemOf(refusedArgs, "the command lines of %s may not be read")
+	s.problemOf(cut, "the command lines of %s are longer than %d KiB and were cut", maxCmdline>>10)
 }
 
 // A tableReader reads one process after the other.

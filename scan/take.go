@@ -51,6 +51,13 @@ func (s *Snapshot) problem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))
 }
 
+// problemOf adds a sentence about pids, unless there are none. The first verb of format is their list.
+func (s *Snapshot) problemOf(pids []int, format string, args ...any) {
+	if len(pids) > 0 {
+		s.problem(format, append([]any{PIDList(pids)}, args...)...)
+	}
+}
+
 // find returns the process with that PID, or nil. Processes must be ordered.
 func (s *Snapshot) find(pid int) *Process {
 	i, ok := slices.BinarySearchFunc(s.Processes, pid, func(p Process, pid int) int { return p.PID - pid })

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is the name of the system, as in GOOS: the kernel's own, in small letters.
+// system returns the system as in GOOS: the kernel's name in lower case.
 func system() string {
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -20,10 +20,10 @@ func system() string {
 	return strings.ToLower(unix.ByteSliceToString(u.Sysname[:]))
 }
 
-// commandField is what holds the command line here, as it is called in JSON.
+// commandField is the JSON name of the field for the command line.
 const commandField = "args"
 
-// readCommand reads the arguments, which the kernel's own processes do not have.
+// readCommand reads the arguments, and reports whether they could be read.
 func readCommand(ctx context.Context, g *process.Process, p *Process) bool {
 	args, err := g.CmdlineSliceWithContext(ctx)
 	p.Args = args
@@ -43,7 +43,7 @@ func refine(rows []Process) {
 	}
 }
 
-// zombie reports whether a process has ended and was not waited for.
+// zombie reports whether a process has exited and was not waited for.
 func zombie(pid int) bool {
 	p := process.Process{Pid: int32(pid)}
 	states, err := p.Status()

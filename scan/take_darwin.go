@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is the name of the system, as in GOOS.
+// system returns the system as in GOOS.
 func system() string { return "darwin" }
 
-// commandField is what holds the command line here, as it is called in JSON.
+// commandField is the JSON name of the field for the command line.
 const commandField = "args"
 
-// readCommand reads the arguments: sysctl kern.procargs2, which answers for one's own processes.
+// readCommand reads the arguments with sysctl kern.procargs2, which only answers for our own user's processes.
 func readCommand(ctx context.Context, g *process.Process, p *Process) bool {
 	args, err := g.CmdlineSliceWithContext(ctx)
 	p.Args = args
-	return err == nil || g.Pid == 0 // 0 is the kernel
+	return err == nil || g.Pid == 0 // the kernel, without arguments
 }
 
-// refine adds state, group, session and terminal, and names the processes of other users too: one
-// sysctl kern.proc.all tells all of them about every process.
+// refine adds state, group, session and terminal, and the names of other users' processes, all with one sysctl
+// kern.proc.all.
 func refine(rows []Process) {
 	table, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
@@ -55,8 +55,8 @@ func refine(rows []Process) {
 	}
 }
 
-// darwinState gives the letter of ps(1) for p_stat, one of the S... of sys/proc.h. A living process
-// is SRUN there whether it runs or sleeps (that is known of its threads only), so that it gets none.
+// darwinState returns the letter of ps(1) for p_stat, a constant of sys/proc.h. A live process is SRUN whether it
+// runs or sleeps, which only its threads show, and gets no letter.
 func darwinState(stat int8) string {
 	switch stat {
 	case 1: // SIDL
@@ -69,8 +69,8 @@ func darwinState(stat int8) string {
 	return ""
 }
 
-// darwinTTY names a terminal by its device number: major 16 is the pseudo-terminals, minor 3 of
-// them ttys003.
+// darwinTTY returns the name of a terminal by its device number. Major 16 is the pseudo-terminals; minor 3 is
+// ttys003.
 func darwinTTY(device int32) string {
 	if device == -1 {
 		return "-"
@@ -88,7 +88,7 @@ func without(names []string, drop ...string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return slices.Contains(drop, n) })
 }
 
-// zombie reports whether a process has ended and was not waited for: sysctl kern.proc.pid.
+// zombie reports whether a process has exited and was not waited for.
 func zombie(pid int) bool {
 	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	return err == nil && darwinState(k.Proc.P_stat) == "Z"

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,13 +20,10 @@ import (
 
 // take reads the table of the procfs mount at o.Root.
 func take(ctx context.Context, o Options, s *Snapshot) error {
-	path := o.Root
-	if path == "" {
-		path = "/proc"
-	}
-	root, err := procfs.OpenAt(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY)
+	path := procPath(o.Root)
+	root, err := openRoot(o.Root)
 	if err != nil {
-		return fmt.Errorf("cannot list the processes: %w", &os.PathError{Op: "open", Path: path, Err: err})
+		return fmt.Errorf("cannot list the processes: %w", err)
 	}
 	defer unix.Close(root)
 	pids, err := procfs.PIDs(root)
@@ -52,6 +50,18 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 	readHost(root, boot, s)
 	explainHidden(root, filepath.Clean(path), s)
 	return nil
+}
+
+// procPath returns the path of the procfs mount that was asked for.
+func procPath(root string) string { return cmp.Or(root, "/proc") }
+
+// openRoot opens the procfs mount.
+func openRoot(root string) (int, error) {
+	fd, err := procfs.OpenAt(unix.AT_FDCWD, procPath(root), unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: procPath(root), Err: err}
+	}
+	return fd, nil
 }
 
 // readHost fills in the machine from the files below root.

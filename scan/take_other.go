@@ -14,12 +14,11 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// take reads the table through gopsutil, and lets refine add what only the system itself tells.
+// take reads the table through gopsutil; refine adds what it does not read.
 //
-// gopsutil must be read with distrust: the systems do not refuse alike. Where a process belongs to
-// somebody else, macOS answers memory and processor time with zeros, and Windows the command line
-// with an empty string, and neither calls that an error. Its Status is not asked: on macOS it forks
-// ps for each process, and Windows has none.
+// For another user's process macOS returns memory and processor time as zeros, and Windows the command line as an
+// empty string, both without an error. gopsutil's Status is not used: on macOS it forks ps for each process, and
+// Windows has none.
 func take(ctx context.Context, o Options, s *Snapshot) error {
 	all, err := process.ProcessesWithContext(ctx)
 	if err != nil {
@@ -40,20 +39,18 @@ func take(ctx context.Context, o Options, s *Snapshot) error {
 	s.sort()
 	refine(s.Processes)
 
-	var silent []int
+	var refused []int
 	for i := range s.Processes {
 		if p := &s.Processes[i]; slices.Contains(p.Unreadable, commandField) {
-			silent = append(silent, p.PID)
+			refused = append(refused, p.PID)
 		}
 	}
-	if len(silent) > 0 {
-		s.problem("the command lines of %s may not be read", PIDList(silent))
-	}
+	s.problemOf(refused, "the command lines of %s may not be read")
 	readHost(ctx, s)
 	return nil
 }
 
-// readProcess asks gopsutil about one process; ok is false when it has ended.
+// readProcess reads one process; ok is false when it has exited.
 func readProcess(ctx context.Context, g *process.Process) (p Process, ok bool) {
 	p = Process{PID: int(g.Pid), PPID: UnknownPPID}
 	refused := func(fields ...string) { p.Unreadable = append(p.Unreadable, fields...) }
@@ -88,8 +85,7 @@ func readProcess(ctx context.Context, g *process.Process) (p Process, ok bool) {
 		uid := int(uids[min(1, len(uids)-1)]) // the effective one, where there are real, effective, saved
 		p.UID = &uid
 	}
-	// Every process has resident memory, so that none means refused; what comes from the same
-	// call is then not to be believed either.
+	// Every process has resident memory: zero means refused, and the rest of the same call is wrong too.
 	if m, err := g.MemoryInfoWithContext(ctx); err == nil && m.RSS > 0 {
 		rss := int64(m.RSS)
 		p.RSSBytes = &rss
@@ -103,7 +99,7 @@ func readProcess(ctx context.Context, g *process.Process) (p Process, ok bool) {
 	return p, true
 }
 
-// readHost fills in the machine. What gopsutil cannot tell stays zero.
+// readHost fills in the machine. What gopsutil cannot read stays zero.
 func readHost(ctx context.Context, s *Snapshot) {
 	s.Host.OS = system()
 	s.Host.Name, _ = os.Hostname()

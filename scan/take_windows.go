@@ -7,23 +7,22 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// system is the name of the system, as in GOOS.
+// system returns the system as in GOOS.
 func system() string { return "windows" }
 
-// commandField is what holds the command line here, as it is called in JSON.
+// commandField is the JSON name of the field for the command line.
 const commandField = "cmdline"
 
-// The kernel's own processes, which have no command line: the idle process and System have fixed
-// PIDs, the others names.
+// windowsKernel are the names of kernel processes, which have no command line. The idle process and System have
+// fixed PIDs, 0 and 4.
 var windowsKernel = []string{"Registry", "Memory Compression", "Secure System"}
 
-// readCommand reads the command line, which on Windows is one string that each program splits for
-// itself. Empty without an error means refused.
+// readCommand reads the command line, which is one string on Windows. Empty without an error means refused.
 func readCommand(ctx context.Context, g *process.Process, p *Process) bool {
 	line, err := g.CmdlineWithContext(ctx)
 	p.Cmdline = line
 	return err == nil && line != "" || g.Pid == 0 || g.Pid == 4 || slices.Contains(windowsKernel, p.Name)
 }
 
-// refine adds nothing: Windows has no state, group, session or terminal of this kind.
+// refine does nothing: Windows has no such state, group, session or terminal.
 func refine([]Process) {}

@@ -8,52 +8,45 @@ import (
 	"strings"
 )
 
-// Versions fills in Version of the processes whose programs are given: PID to the path of a script
-// as its command line has it. It is that of the nearest package.json above the script, once links
-// (node_modules/.bin/NAME) are followed.
-//
-// A path that cannot be read, or that lies in no package, leaves the field empty. Reading goes on
-// until the deadline of o at most: the path may be on a file system that does not answer.
+// Versions fills in Version of processes: programs has the path of the script, as in the command line, by PID. It is
+// the version in the nearest package.json above the script, with links (node_modules/.bin/NAME) resolved. A path
+// that cannot be read, or is in no package, leaves it empty. The files may be on a file system that does not
+// answer; reading ends at the deadline of o.
 func Versions(ctx context.Context, s *Snapshot, programs map[int]string, o ExamineOptions) {
 	ctx, cancel := context.WithTimeout(ctx, o.deadline())
 	defer cancel()
 	type found struct {
-		pid     int
+		p       *Process
 		version string
 	}
 	results := make(chan found, len(programs))
+	started := 0
 	for pid, program := range programs {
 		p := s.find(pid)
-		if p == nil {
-			results <- found{pid: pid}
+		if p == nil || !filepath.IsAbs(program) && p.CWD == "" {
 			continue
 		}
 		if !filepath.IsAbs(program) {
-			if p.CWD == "" {
-				results <- found{pid: pid}
-				continue
-			}
 			program = filepath.Join(p.CWD, program)
 		}
-		go func() { results <- found{pid, versionAt(rootOf(o, pid), program)} }()
+		started++
+		go func() { results <- found{p, versionAt(rootOf(o, pid), program)} }()
 	}
-	for range programs {
+	for range started {
 		select {
 		case f := <-results:
-			if p := s.find(f.pid); p != nil {
-				p.Version = f.version
-			}
+			f.p.Version = f.version
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// packageLimit is more than any package.json that is written by a person.
-const packageLimit = 256 << 10
+// maxPackage is larger than any package.json that a person writes.
+const maxPackage = 256 << 10
 
-// versionAt finds the version of the package that a script belongs to, below the root that its
-// process sees (a container's files are not the host's).
+// versionAt returns the version of the package that contains a script. root is the root directory of its process,
+// which may be in a container.
 func versionAt(root, script string) string {
 	real, err := filepath.EvalSymlinks(root + script)
 	if err != nil {
@@ -70,11 +63,11 @@ func versionAt(root, script string) string {
 	return ""
 }
 
-// readVersion reads a package.json; false when there is none, or one that only tells the kind of
-// the modules beside it ({"type": "module"}).
+// readVersion reads a package.json. It returns false when there is none, or one without a name, which only sets the
+// type of the modules next to it ({"type": "module"}).
 func readVersion(name string) (string, bool) {
 	info, err := os.Stat(name)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > packageLimit {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPackage {
 		return "", false
 	}
 	text, err := os.ReadFile(name)
