@@ -76,7 +76,7 @@ func TestGoldenCheck(t *testing.T) {
 
 // Of many processes the first are written, and how many more there are.
 func TestCheckOfMany(t *testing.T) {
-	for n, says := range map[int]string{11: "", 30: "  and 20 more, which --json has\n"} {
+	for n, says := range map[int]string{11: "", 30: "  and 20 more, see --json\n"} {
 		seen := &facts.Stdio{Command: []string{"node"}, OS: "linux", Self: 10, Timeout: time.Second}
 		end := facts.End{Way: facts.CloseStdin}
 		for i := range n {

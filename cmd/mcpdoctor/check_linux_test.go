@@ -41,16 +41,16 @@ func TestCheckWhatCannotBe(t *testing.T) {
 		{[]string{"--timeout", "10ms", "--", "cat"}, "--timeout is too short"},
 		{[]string{"--timeout", "soon", "--", "cat"}, "use a duration"},
 		{[]string{"--bogus", "--", "cat"}, "unknown flag"},
-		{[]string{"--", "no-such-command-anywhere"}, "there is no command no-such-command-anywhere"},
+		{[]string{"--", "no-such-command-anywhere"}, "command not found: no-such-command-anywhere"},
 		{[]string{"--", plain}, plain + " is not executable"},
 		{[]string{"--", filepath.Dir(plain)}, filepath.Dir(plain) + " is a directory"},
-		{[]string{"--", "true"}, "true ended before it answered (exit status 0)"},
-		{[]string{"--", "sh", "-c", "echo 'Error: no API key' >&2; exit 3"}, "(exit status 3), so that it is no MCP server, or lacks something; it wrote to stderr: Error: no API key"},
+		{[]string{"--", "true"}, "true exited before it answered initialize (exit status 0)"},
+		{[]string{"--", "sh", "-c", "echo 'Error: no API key' >&2; exit 3"}, "(exit status 3); it wrote to stderr: Error: no API key"},
 		{[]string{"--", "sh", "-c", "echo 'error: --token hunter2 is no token\x1b[2J' >&2; exit 3"}, `it wrote to stderr: error: --token *** is no token\x1b[2J`},
-		{[]string{"cat"}, "cat is no MCP server on stdio: it writes back what it is given"},
-		{[]string{"yes"}, "yes is no MCP server on stdio: it wrote something else than messages to stdout; it wrote to stdout: y"},
-		{[]string{"sh", "-c", "exec >&-; sleep 60"}, "sh is no MCP server on stdio: it closed its stdout"},
-		{[]string{"env", playAs + "=server", os.Args[0]}, "env is no MCP server on stdio: unsupported protocol version"}, // answers {}
+		{[]string{"cat"}, "cat is not an MCP server on stdio: it writes back what it is given"},
+		{[]string{"yes"}, "yes is not an MCP server on stdio: it wrote something else than messages to stdout; it wrote to stdout: y"},
+		{[]string{"sh", "-c", "exec >&-; sleep 60"}, "sh is not an MCP server on stdio: it closed its stdout"},
+		{[]string{"env", playAs + "=server", os.Args[0]}, "env is not an MCP server on stdio: unsupported protocol version"}, // answers {}
 	} {
 		r := checkAlone(t, c.args...)
 		if r.code != exitTrouble || r.out != "" || !strings.Contains(r.err, c.says) {

@@ -153,15 +153,15 @@ func TestLabCheck(t *testing.T) {
 func checkRemedies(t *testing.T, r *diagnose.StdioReport, runtime string, wrapped bool) {
 	t.Helper()
 	for _, row := range r.Rows {
-		if (row.Remedy != nil) != (row.Verdict == diagnose.CheckFailed) {
+		if (row.Remedy != nil) != (row.Verdict == diagnose.Failed) {
 			t.Errorf("%s: the remedy is %+v", row.ID, row.Remedy)
 		}
 		if row.Remedy == nil {
 			continue
 		}
 		steps := strings.Join(row.Remedy.Steps, "\n")
-		if row.ID == diagnose.CheckTerminated {
-			holds(t, string(row.ID), strings.Join(row.Because, "\n"), "did not pass SIGTERM on: node", "ended at a SIGTERM of its own")
+		if row.ID == diagnose.TopicTerminated {
+			holds(t, string(row.ID), strings.Join(row.Because, "\n"), "exited without forwarding SIGTERM; node", "until it received SIGTERM itself")
 			holds(t, string(row.ID), steps, "configure the interpreter and the script")
 			if !wrapped || row.Remedy.Code != nil {
 				t.Errorf("%s: the remedy is %+v", row.ID, row.Remedy)
@@ -171,7 +171,7 @@ func checkRemedies(t *testing.T, r *diagnose.StdioReport, runtime string, wrappe
 		if code := row.Remedy.Code; code == nil || code.Runtime != runtime {
 			t.Errorf("%s: the code is %+v, want that for %s", row.ID, code, runtime)
 		}
-		holds(t, string(row.ID), strings.Join(row.Because, "\n"), "went on at the end of its stdin")
+		holds(t, string(row.ID), strings.Join(row.Because, "\n"), "kept running after its stdin was closed")
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // verdicts is what is expected of an endpoint, row by row.
-type verdicts map[diagnose.Topic]diagnose.EndpointOutcome
+type verdicts map[diagnose.Topic]diagnose.Verdict
 
 // served is a real server over HTTP.
 type served struct {
@@ -94,7 +94,7 @@ func (want verdicts) check(t *testing.T, r *diagnose.EndpointReport) {
 		}
 	}
 	for topic, v := range want {
-		if !slices.ContainsFunc(r.Verdicts, func(row diagnose.EndpointVerdict) bool { return row.Topic == topic }) {
+		if !slices.ContainsFunc(r.Verdicts, func(row diagnose.EndpointRow) bool { return row.Topic == topic }) {
 			t.Errorf("%s is missing, which should be %s", topic, v)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLabEndpoints(t *testing.T) {
 	keeps := verdicts{
 		"transport": ok, "session": info, "without-session": ok, "unknown-session": ok, "delete": ok, "dropped-session": info, "processes": ok, "memory": unsure,
 	}
-	with := func(base verdicts, topic diagnose.Topic, v diagnose.EndpointOutcome) verdicts {
+	with := func(base verdicts, topic diagnose.Topic, v diagnose.Verdict) verdicts {
 		out := verdicts{topic: v}
 		for t, v := range base {
 			if t != topic {
@@ -243,7 +243,7 @@ func TestLabEndpointMemory(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
 			r, code := l.serve("/mcp", l.example(c.folder, c.example)).probe("--sessions", "1000")
-			memory := slices.IndexFunc(r.Verdicts, func(v diagnose.EndpointVerdict) bool { return v.Topic == diagnose.TopicMemory })
+			memory := slices.IndexFunc(r.Verdicts, func(v diagnose.EndpointRow) bool { return v.Topic == diagnose.TopicMemory })
 			if memory < 0 || (r.Verdicts[memory].Verdict == failed) != c.grows || len(r.Retention.Rounds) != 2 || (code == exitFindings) != c.grows {
 				t.Errorf("exit code %d, verdicts %+v, rounds %+v", code, r.Verdicts, r.Retention.Rounds)
 			}

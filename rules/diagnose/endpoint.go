@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"mcpdoctor/rules"
@@ -10,28 +11,14 @@ import (
 	"mcpdoctor/scan/facts"
 )
 
-// EndpointSchema and EndpointKind are those of the JSON form of an [EndpointReport], as [rules.ReportSchema]
-// and [rules.ReportKind] are of a report.
+// EndpointSchema and EndpointKind identify the JSON form of an [EndpointReport].
 const (
 	EndpointSchema = 1
 	EndpointKind   = "mcpdoctor.probe"
 )
 
-// The HTTP statuses that mean something here (RFC 9110). Package net/http is not linked for nine numbers.
-const (
-	statusOK         = 200
-	badRequest       = 400
-	unauthorized     = 401
-	forbidden        = 403
-	notFound         = 404
-	methodNotAllowed = 405
-	statusGone       = 410
-	tooManyRequests  = 429
-	unavailable      = 503
-)
-
-// EndpointReport is what is to be said about an HTTP endpoint that was asked: question, answer and
-// verdict, what that means, and what is wrong with it. It is a plain value, as [rules.Report] is.
+// EndpointReport is the diagnosis of an HTTP endpoint. It is a plain value, as [rules.Report] is; its strings are
+// raw, and package report makes them safe to show.
 type EndpointReport struct {
 	Schema int        `json:"schema"`
 	Kind   string     `json:"kind"`
@@ -41,107 +28,67 @@ type EndpointReport struct {
 	URL       string          `json:"url"` // without its secrets
 	Transport facts.Transport `json:"transport"`
 	Version   string          `json:"protocol_version"`
-	Supported []string        `json:"supported_versions"` // that it named itself
+	Supported []string        `json:"supported_versions"` // as the server lists them
 	Server    EndpointServer  `json:"server"`
 
-	// Process is who listens at the port on this machine; nil when that could not be seen.
+	// Process listens at the port; nil when it was not found on this machine.
 	Process *EndpointProcess `json:"process,omitempty"`
 
-	// Verdicts are in the order of the questions.
-	Verdicts []EndpointVerdict `json:"verdicts"`
+	Verdicts []EndpointRow `json:"verdicts"`
 
-	// Restart and Growth say in a sentence what becomes of its clients when it restarts, and of its
-	// memory while it runs.
+	// Restart says what a restart means for the clients, Growth whether processes or memory pile up.
 	Restart string `json:"restart"`
 	Growth  string `json:"growth"`
 
-	// Left says what the probe itself left behind; empty when nothing was seen.
+	// Left names the processes that appeared during the probe and are still running; empty for none.
 	Left string `json:"left,omitempty"`
 
-	// Findings are as those of a [rules.Report]. Their Reap is empty: what leaked is for scan to judge.
+	// Findings have an empty Reap: only a scan decides what may be terminated.
 	Findings []rules.Finding `json:"findings"`
 
 	Exchanges []facts.Exchange `json:"exchanges"`
 	Retention facts.Retention  `json:"retention"`
 	Requests  int              `json:"requests"`
 
-	// Problems are sentences about what could not be asked or seen.
+	// Problems are sentences about what could not be asked or observed.
 	Problems []string `json:"problems"`
 }
 
-// EndpointServer is what a server calls itself.
+// EndpointServer is the server's name and version from its handshake.
 type EndpointServer struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// EndpointProcess is the process that listens.
+// EndpointProcess is the process that listens at the port.
 type EndpointProcess struct {
 	PID     int    `json:"pid"`
 	Name    string `json:"name"`           // "supergateway 3.4.3", or the kernel's name for it
-	Mode    string `json:"mode,omitempty"` // as its command line tells; empty when it does not
+	Mode    string `json:"mode,omitempty"` // from its command line; empty when that does not say
 	Command string `json:"command"`
 
 	// Argv is what Command joins, nil when only a line is known.
 	Argv []string `json:"-"`
 }
 
-// EndpointVerdict is one row: a question, its answer, and what to think of it.
-type EndpointVerdict struct {
-	Topic    Topic           `json:"topic"`
-	Question string          `json:"question"`
-	Answer   string          `json:"answer"`
-	Verdict  EndpointOutcome `json:"verdict"`
+// EndpointRow is one check of an endpoint.
+type EndpointRow struct {
+	Topic Topic `json:"topic"`
+	Row
 }
 
-// Topic names a row for programs.
-type Topic string
-
-// The topics, in their order.
-const (
-	TopicTransport Topic = "transport"
-	TopicSession   Topic = "session"
-	TopicWithout   Topic = "without-session"
-	TopicWith      Topic = "with-session"
-	TopicUnknown   Topic = "unknown-session"
-	TopicDelete    Topic = "delete"
-	TopicClosed    Topic = "closed-stream"
-	TopicStale     Topic = "unknown-stream"
-	TopicAgain     Topic = "again"
-	TopicLimit     Topic = "limit"
-	TopicDropped   Topic = "dropped-session"
-	TopicProcesses Topic = "processes"
-	TopicMemory    Topic = "memory"
-)
-
-// EndpointOutcome is the verdict on one question.
-type EndpointOutcome string
-
-// The outcomes. Unsure is never to be read as one of the others.
-const (
-	OK     EndpointOutcome = "ok"
-	Failed EndpointOutcome = "failed"
-	Unsure EndpointOutcome = "cannot tell"
-	Note   EndpointOutcome = "info"
-)
-
-// Fails tells that a question was answered badly.
+// Fails reports whether a check failed.
 func (r *EndpointReport) Fails() bool {
-	for _, v := range r.Verdicts {
-		if v.Verdict == Failed {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Verdicts, func(row EndpointRow) bool { return row.Verdict == Failed })
 }
 
-// JudgeEndpoint says what the answers of an endpoint mean.
+// Endpoint judges the answers of an endpoint.
 func Endpoint(e *facts.Endpoint, taken time.Time) *EndpointReport {
 	j := &endpointJudge{e: e, out: &EndpointReport{
-		Schema: EndpointSchema, Kind: EndpointKind, Taken: taken, URL: e.URL, Transport: e.Transport, Version: e.Version,
-		Supported: append([]string{}, e.Supported...), Server: EndpointServer{e.Name, e.Release},
-		Verdicts: []EndpointVerdict{}, Findings: []rules.Finding{}, Exchanges: append([]facts.Exchange{}, e.Exchanges...), Retention: e.Retention, Requests: e.Requests,
-		Problems: []string{},
+		Schema: EndpointSchema, Kind: EndpointKind, Taken: taken,
+		URL: e.URL, Transport: e.Transport, Version: e.Version, Supported: append([]string{}, e.Supported...),
+		Server: EndpointServer{e.Name, e.Release}, Verdicts: []EndpointRow{}, Findings: []rules.Finding{},
+		Exchanges: append([]facts.Exchange{}, e.Exchanges...), Retention: e.Retention, Requests: e.Requests, Problems: []string{},
 	}}
 	j.listener()
 	j.transport()
@@ -152,59 +99,32 @@ func Endpoint(e *facts.Endpoint, taken time.Time) *EndpointReport {
 	}
 	j.limit()
 	j.dropped()
-	j.processes()
-	j.memory()
+	j.leaks()
 	j.findings()
-	j.left()
-	j.undeleted()
+	j.leftovers()
 	if e.Unasked != "" {
 		j.out.Problems = append(j.out.Problems, e.Unasked)
 	}
 	return j.out
 }
 
-// endpointJudge is one judgement on the way to its report.
+// endpointJudge is a judgement in progress.
 type endpointJudge struct {
 	e   *facts.Endpoint
 	out *EndpointReport
 
-	gateway string // the name of a known gateway that listens; else empty
-	known   *catalog.Gateway
-	run     catalog.Run
-	runtime string // the interpreter of who listens; empty when it is none, or not seen
+	gateway catalog.Gateway // that listens; zero for another program
+	run     catalog.Run     // its command line
+	runtime string          // the interpreter of the listener; empty for none, or when it was not found
 
-	stranded string        // why clients are stranded by a restart; empty when they are not
-	kept     time.Duration // for how long a dropped session was seen to be kept; 0 when it was not
-	piling   string        // what piles up for ever, in words; empty for nothing
-	growing  string        // how memory grows, in words
+	// What the rows establish, for the findings; zero for what does not apply.
+	stranded string        // why a restart strands clients
+	kept     time.Duration // how long a dropped session was observed to be kept
+	piling   string        // the processes that pile up without end
+	growing  string        // how memory grows
 }
 
-// row adds a verdict.
-func (j *endpointJudge) row(topic Topic, question string, verdict EndpointOutcome, answer string) {
-	j.out.Verdicts = append(j.out.Verdicts, EndpointVerdict{Topic: topic, Question: question, Answer: answer, Verdict: verdict})
-}
-
-// answer finds the answer to a question; false when it was not asked.
-func (j *endpointJudge) answer(ask facts.Ask) (facts.Answer, bool) {
-	for _, x := range j.e.Exchanges {
-		if x.Ask == ask {
-			return x.Answer, true
-		}
-	}
-	return facts.Answer{}, false
-}
-
-// look finds a look at the process; false when there was none.
-func (j *endpointJudge) look(when facts.When) (facts.Look, bool) {
-	for _, l := range j.e.Retention.Looks {
-		if l.When == when {
-			return l, true
-		}
-	}
-	return facts.Look{}, false
-}
-
-// listener recognises who listens, as scan does.
+// listener recognises the process that listens, as scan does.
 func (j *endpointJudge) listener() {
 	p := &j.e.Process
 	if !p.Found {
@@ -214,7 +134,8 @@ func (j *endpointJudge) listener() {
 	rec := process.Classify(&p.Listener, p.OS)
 	j.runtime = rec.Command.Runtime
 	if rec.Role == process.RoleGateway {
-		j.gateway, j.known, j.run = rec.Name, rec.Gateway, rec.Run(cmp.Or(p.Listener.Version, rec.Command.Version))
+		j.gateway = *cmp.Or(rec.Gateway, &catalog.Gateway{Name: rec.Name})
+		j.run = rec.Run(cmp.Or(p.Listener.Version, rec.Command.Version))
 	}
 	if rec.Name != "" && rec.Role != process.RoleLauncher {
 		out.Name = rec.Name
@@ -224,4 +145,58 @@ func (j *endpointJudge) listener() {
 		out.Mode = process.ServingMode(rec, j.run.Version)
 	}
 	j.out.Process = out
+}
+
+// row adds the row of a check.
+func (j *endpointJudge) row(topic Topic, verdict Verdict, answer string) {
+	row := EndpointRow{Topic: topic, Row: Row{Question: questions[topic], Answer: answer, Verdict: verdict}}
+	if topic == TopicLimit && j.e.Retention.Request == "tools/list" {
+		row.Question = "request limit"
+	}
+	j.out.Verdicts = append(j.out.Verdicts, row)
+}
+
+// verdict returns the verdict of a row; empty when there is none.
+func (j *endpointJudge) verdict(topic Topic) Verdict {
+	for _, row := range j.out.Verdicts {
+		if row.Topic == topic {
+			return row.Verdict
+		}
+	}
+	return ""
+}
+
+// judge adds the row that the answer to one question decides. decide returns the verdict and what to say after the
+// answer; it is not called for an answer that proves nothing.
+func (j *endpointJudge) judge(topic Topic, ask facts.Ask, decide func(facts.Answer) (Verdict, string)) {
+	r, asked := j.answer(ask)
+	if !asked {
+		return
+	}
+	if doubt := j.doubt(ask, r); doubt != "" {
+		j.row(topic, Unsure, r.Words()+doubt)
+		return
+	}
+	verdict, comment := decide(r)
+	j.row(topic, verdict, r.Words()+comment)
+}
+
+// answer returns the answer to a question, and whether it was asked.
+func (j *endpointJudge) answer(ask facts.Ask) (facts.Answer, bool) {
+	for _, x := range j.e.Exchanges {
+		if x.Ask == ask {
+			return x.Answer, true
+		}
+	}
+	return facts.Answer{}, false
+}
+
+// look returns one look at the process, and whether it was taken.
+func (j *endpointJudge) look(when facts.When) (facts.Look, bool) {
+	for _, l := range j.e.Retention.Looks {
+		if l.When == when {
+			return l, true
+		}
+	}
+	return facts.Look{}, false
 }

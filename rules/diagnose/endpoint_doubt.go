@@ -7,54 +7,60 @@ import (
 )
 
 const (
-	// patient is the shortest limit for one answer at which silence is held against an endpoint.
-	patient = 3000 // ms
+	// leastLimit is the shortest limit for one answer at which silence counts as a failure.
+	leastLimit = 3000 // ms
 
-	// patiently is how many times longer than the slowest other answer the limit has to be for that.
-	patiently = 4
+	// silenceFactor is how many times as long as the slowest answer the limit has to be for that.
+	silenceFactor = 4
 )
 
-// ofTheGone are the questions whose session is not there.
-var ofTheGone = []facts.Ask{facts.AskUnknown, facts.AskDeleted, facts.AskClosed, facts.AskStale}
+// goneSession are the questions about a session that does not exist.
+var goneSession = []facts.Ask{facts.AskUnknown, facts.AskDeleted, facts.AskClosed, facts.AskStale}
 
-// doubt says why an answer tells nothing about the question, in words that go on behind the answer;
-// empty when it does tell something. Without a question it is about the opening of sessions.
+// refusable are the questions whose refusal proves something only if a request that must be served is served.
+var refusable = []facts.Ask{facts.AskUnknown, facts.AskDeleted, facts.AskDropped}
+
+// doubt returns why an answer proves nothing, to be said after the answer; empty when it proves something. An empty
+// question stands for the opening of sessions.
 func (j *endpointJudge) doubt(ask facts.Ask, r facts.Answer) string {
 	switch {
-	case r.Late && (r.Ours || j.hasty(ask) && j.e.LimitMS < facts.Patience.Milliseconds()):
-		return ": ask again with a longer --timeout"
-	case r.Late && j.hasty(ask):
-		return ": it is slow, or silent, to other questions, too"
+	case r.Late && (r.Ours || j.slow(ask) && j.e.LimitMS < facts.Patience.Milliseconds()):
+		return ": probe again with a longer --timeout"
+	case r.Late && j.slow(ask):
+		return ": other requests were slow or unanswered too"
 	case r.Ours:
-		return ": that is a limit of the probe's own"
+		return ": a limit of the probe, not of the server"
 	case r.Status == tooManyRequests:
-		return ": it asks for fewer requests; ask again later, with fewer --sessions"
+		return ": it limits the request rate; probe again later, with fewer --sessions"
 	case r.Status == unauthorized || r.Status == forbidden:
-		return ": it wants to know who asks, which tells nothing about sessions"
+		return ": it requires credentials, so sessions were not tested"
+	case slices.Contains(refusable, ask) && !r.Result && j.unserved() && j.e.Session:
+		return ": inconclusive, because its own session is refused as well"
+	case slices.Contains(refusable, ask) && !r.Result && j.unserved():
+		return ": inconclusive, because requests without a session are refused as well"
 	}
 	return ""
 }
 
-// hasty tells that an answer that did not come in its time may only be slow: others were slow or did not
-// come either. Of the questions whose session is gone one is as good as the other.
-func (j *endpointJudge) hasty(ask facts.Ask) bool {
-	if j.e.LimitMS < patient {
+// slow reports whether an answer that is missing may only be late, because other questions were answered slowly or
+// not at all. The questions about a session that does not exist count as one.
+func (j *endpointJudge) slow(ask facts.Ask) bool {
+	if j.e.LimitMS < leastLimit {
 		return true
 	}
-	gone := slices.Contains(ofTheGone, ask)
+	gone := slices.Contains(goneSession, ask)
 	for _, x := range j.e.Exchanges {
 		switch {
-		case ask == "" && (x.Ask == facts.AskDropped || x.Ask == facts.AskAgain): // asked after the sessions, which have silenced it
-		case x.Ask == ask || gone && slices.Contains(ofTheGone, x.Ask):
-		case x.Answer.Late, x.DurationMS*patiently > j.e.LimitMS:
+		case ask == "" && (x.Ask == facts.AskDropped || x.Ask == facts.AskAgain): // they came after the sessions that silenced it
+		case x.Ask == ask || gone && slices.Contains(goneSession, x.Ask):
+		case x.Answer.Late, x.DurationMS*silenceFactor > j.e.LimitMS:
 			return true
 		}
 	}
 	return false
 }
 
-// unserved tells that the request that has to be served was asked and was not, so that what comes to
-// others like it tells nothing about their sessions.
+// unserved reports whether the endpoint refused the one request that it has to serve.
 func (j *endpointJudge) unserved() bool {
 	ask := facts.AskWithout
 	if j.e.Session {
@@ -62,12 +68,4 @@ func (j *endpointJudge) unserved() bool {
 	}
 	r, asked := j.answer(ask)
 	return asked && !r.Result
-}
-
-// unservedWords go on behind an answer that tells nothing for that reason.
-func (j *endpointJudge) unservedWords() string {
-	if j.e.Session {
-		return ", which tells nothing: the session of initialize is not served either"
-	}
-	return ", which tells nothing: without a session it is not served either"
 }

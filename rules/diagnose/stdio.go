@@ -1,23 +1,20 @@
-// Package diagnose judges what `check` and `probe` saw of one server: [Stdio] a command that was started and
-// ended as clients do, [Endpoint] a URL that was asked. Both take the plain values of scan/facts.
 package diagnose
 
 import (
+	"time"
+
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/configured"
-	"time"
 )
 
-// CheckSchema is the version of the JSON form of a [StdioReport].
-const StdioSchema = 1
+// StdioSchema and StdioKind identify the JSON form of a [StdioReport].
+const (
+	StdioSchema = 1
+	StdioKind   = "mcpdoctor.check"
+)
 
-// CheckKind names the JSON form in its own text.
-const StdioKind = "mcpdoctor.check"
-
-// Check is what became of a stdio server and of all below it when it was brought to its end, and what
-// can be changed. It is a plain value: text and JSON are two readers of it.
-//
-// Strings that came from a process are raw here. Package report makes them safe to show.
+// StdioReport says whether a stdio server and its descendants exit when they should, and what to change if not. It is
+// a plain value; its strings are raw, and package report makes them safe to show.
 type StdioReport struct {
 	Schema  int        `json:"schema"`
 	Kind    string     `json:"kind"`
@@ -25,118 +22,93 @@ type StdioReport struct {
 	Taken   time.Time  `json:"taken"`
 	Command []string   `json:"command"`
 
-	TimeoutSeconds float64 `json:"timeout_seconds"` // how long each end was waited for
+	TimeoutSeconds float64 `json:"timeout_seconds"` // the wait for the processes to exit, in each check
 
-	Server CheckedServer `json:"server"`
+	Server StdioServer `json:"server"`
 
-	// Failed and Unknown count the rows with these verdicts.
+	// Failed and Unknown count the rows with the verdicts [Failed] and [Unsure].
 	Failed  int `json:"failed"`
 	Unknown int `json:"unknown"`
 
-	Rows []CheckRow `json:"rows"`
+	Rows []StdioRow `json:"rows"`
 
-	// Problems are sentences about what could not be seen or done.
+	// Problems are sentences about what could not be observed or done.
 	Problems []string `json:"problems"`
 }
 
-// CheckedServer is the server as it was while it was running.
-type CheckedServer struct {
-	Name     string `json:"name"` // what it calls itself
+// StdioServer is the server while it was idle after its handshake.
+type StdioServer struct {
+	Name     string `json:"name"` // from the handshake
 	Version  string `json:"version"`
 	Protocol string `json:"protocol"`
 	Tools    int    `json:"tools"`
 
-	// StartupSeconds are how long starts took until the handshake was answered.
+	// StartupSeconds are the times from a start to the answer of the handshake.
 	StartupSeconds []float64 `json:"startup_seconds"`
 
-	// RSSBytes and PSSBytes are the sums over the layers at rest; absent when one is not known.
+	// RSSBytes and PSSBytes are the sums over the layers; absent when one of them is not known.
 	RSSBytes *int64 `json:"rss_bytes,omitempty"`
 	PSSBytes *int64 `json:"pss_bytes,omitempty"`
 
-	// Layers are the processes, those of the chain first, from the outermost wrapper to the server.
+	// Layers are the processes: the chain from the outermost wrapper to the server, then its helpers.
 	Layers []Layer `json:"layers"`
 }
 
-// Layer is one process of a server at rest.
+// Layer is one process of a server.
 type Layer struct {
 	PID      int       `json:"pid"`
 	PPID     int       `json:"ppid"`
 	Kind     LayerKind `json:"kind"`
 	Name     string    `json:"name"` // "npx", "sh", "node"
 	Command  string    `json:"command"`
-	Argv     []string  `json:"-"` // what Command joins, nil when only a line is known
+	Argv     []string  `json:"-"` // what Command joins; nil when only a line is known
 	RSSBytes *int64    `json:"rss_bytes,omitempty"`
 	PSSBytes *int64    `json:"pss_bytes,omitempty"`
 }
 
-// LayerKind is what a process is to the server.
+// LayerKind is the role of a process in its server.
 type LayerKind string
 
-// The kinds. A launcher that nobody knows for one is taken for the server, and what it starts for a
-// helper.
+// The kinds. An unknown launcher counts as the server, and what it starts as a helper.
 const (
 	LayerWrapper LayerKind = "wrapper"
 	LayerServer  LayerKind = "server"
 	LayerHelper  LayerKind = "helper"
 )
 
-// CheckRow is one question with its answer.
-type CheckRow struct {
-	ID       CheckID      `json:"id"`
-	Question string       `json:"question"`
-	Answer   string       `json:"answer"`
-	Verdict  CheckVerdict `json:"verdict"`
+// StdioRow is one check of a stdio server.
+type StdioRow struct {
+	ID Topic `json:"id"`
+	Row
 
-	// Seconds is how long it took until all had ended; absent when they did not.
+	// Seconds is how long it took until all processes had exited; absent when they did not.
 	Seconds *float64 `json:"seconds,omitempty"`
 
-	// Because are the facts behind a failure, one sentence each: which layer lost what.
+	// Because are the facts behind a failure, one sentence each.
 	Because []string `json:"because,omitempty"`
 
-	// Left are the processes that stayed.
-	Left []LeftRow `json:"left,omitempty"`
+	Left []Survivor `json:"left,omitempty"`
 
-	Remedy *CheckRemedy `json:"remedy,omitempty"` // nil unless it failed
+	Remedy *StdioRemedy `json:"remedy,omitempty"` // nil unless the check failed
 }
 
-// CheckID names a question.
-type CheckID string
-
-// The questions.
-const (
-	CheckStdin      CheckID = "stdin-closed"
-	CheckTerminated CheckID = "terminated"
-	CheckKilled     CheckID = "client-killed"
-	CheckStdout     CheckID = "stdout"
-)
-
-// CheckVerdict is the verdict on one question.
-type CheckVerdict string
-
-// The verdicts.
-const (
-	CheckOK      CheckVerdict = "ok"
-	CheckFailed  CheckVerdict = "failed"
-	CheckUnknown CheckVerdict = "cannot tell"
-)
-
-// LeftRow is a process that stayed.
-type LeftRow struct {
+// Survivor is a process that did not exit.
+type Survivor struct {
 	PID        int       `json:"pid"`
-	PPID       int       `json:"ppid"` // of now
+	PPID       int       `json:"ppid"` // its parent now
 	Parent     string    `json:"parent"`
 	Adopted    bool      `json:"adopted"`
 	Kind       LayerKind `json:"kind"`
 	Name       string    `json:"name"`
 	Command    string    `json:"command"`
-	Argv       []string  `json:"-"`                     // what Command joins, nil when only a line is known
-	CPUPercent *float64  `json:"cpu_percent,omitempty"` // of one core, while it was waited for
+	Argv       []string  `json:"-"`                     // as in [Layer]
+	CPUPercent *float64  `json:"cpu_percent,omitempty"` // of one core, during the wait
 	RSSBytes   *int64    `json:"rss_bytes,omitempty"`
 }
 
-// CheckRemedy is what can be changed so that a question has another answer.
-type CheckRemedy struct {
-	Rule     string            `json:"rule,omitempty"` // whose texts these are
+// StdioRemedy is what can be changed so that a check passes.
+type StdioRemedy struct {
+	Rule     string            `json:"rule,omitempty"` // the rule that the steps come from
 	Steps    []string          `json:"steps"`
 	Commands []string          `json:"commands,omitempty"` // to be typed
 	Entry    *configured.Entry `json:"entry,omitempty"`    // to configure instead

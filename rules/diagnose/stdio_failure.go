@@ -7,42 +7,38 @@ import (
 	"mcpdoctor/scan/facts"
 )
 
-// Unchecked says why a command could not be checked, as one sentence, and what can be done about it.
-// What the command wrote is raw in it.
+// Unchecked returns why a command could not be checked, as one sentence, and a hint. What the command wrote is raw in it.
 func Unchecked(f *facts.Failure, command []string) (what, hint string) {
+	const (
+		start   = "start it by hand and read its output; it may need arguments, or variables from a client's configuration"
+		useHTTP = "; if it serves HTTP, use mcpdoctor probe URL"
+	)
 	name := command[0]
 	switch f.Kind {
 	case facts.Missing:
-		return "there is no command " + name, "look at the name and at PATH; the command and its arguments come after --, each as a word of its own"
+		return "command not found: " + name, "check the name and PATH; the command and its arguments follow -- as separate words"
 	case facts.NotExecutable:
-		return name + " is not executable", "make it so with chmod +x, or start it with its interpreter: node " + name
+		return name + " is not executable", "run chmod +x " + name + ", or start it with its interpreter: node " + name
 	case facts.Directory:
-		return name + " is a directory", "give the program that is in it, or what starts that: node " + strings.TrimRight(name, "/") + "/index.js"
+		return name + " is a directory", "give the program in it, or the command that starts it: node " + strings.TrimRight(name, "/") + "/index.js"
 	case facts.NoProgram:
-		return name + " is no program of this system, nor a script that names its interpreter", "start it with its interpreter: node " + name
+		return name + " is neither a program of this system nor a script with an interpreter line", "start it with its interpreter: node " + name
 	case facts.NeverStarted:
-		return "cannot start " + name + ": " + f.Cause.Error(), "look whether it can be started by hand"
+		return "cannot start " + name + ": " + f.Cause.Error(), "try to start it by hand"
 	case facts.ExitedEarly:
-		what = name + " ended before it answered (" + f.Status + "), so that it is no MCP server, or lacks something"
-		hint = "start it by hand and look what it says; it may need arguments, or variables that a client's configuration has"
+		what, hint = name+" exited before it answered initialize ("+f.Status+")", start
 	case facts.NeverAnswered:
-		what = name + " did not answer initialize in " + format.Age(f.Waited)
-		hint = "give it longer with --timeout if it has something to fetch first; if it serves HTTP, ask mcpdoctor probe URL"
+		what = name + " did not answer initialize within " + format.Age(f.Waited)
+		hint = "allow more time with --timeout if it downloads something first" + useHTTP
 	case facts.RefusedHandshake:
-		what = name + " refused the handshake: " + f.Cause.Error()
-		hint = "look whether it expects another version of the protocol, or variables that a client's configuration has"
+		what, hint = name+" refused the handshake: "+f.Cause.Error(), start
 	default:
-		what = name + " is no MCP server on stdio: " + f.Cause.Error()
-		hint = "give the command as a client's configuration has it; if it serves HTTP, ask mcpdoctor probe URL"
+		what, hint = name+" is not an MCP server on stdio: "+f.Cause.Error(), "give the command exactly as a client's configuration has it"+useHTTP
 	}
-	if f.Stdout != "" {
-		what += "; it wrote to stdout: " + sentence(f.Stdout)
-	}
-	if f.Stderr != "" {
-		what += "; it wrote to stderr: " + sentence(f.Stderr)
+	for _, wrote := range []struct{ where, text string }{{"stdout", f.Stdout}, {"stderr", f.Stderr}} {
+		if wrote.text != "" {
+			what += "; it wrote to " + wrote.where + ": " + strings.TrimRight(strings.TrimSpace(wrote.text), ".")
+		}
 	}
 	return what, hint
 }
-
-// sentence is what a stranger wrote, so that it can stand inside a sentence of ours.
-func sentence(s string) string { return strings.TrimRight(strings.TrimSpace(s), ".") }

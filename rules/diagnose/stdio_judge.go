@@ -12,70 +12,73 @@ import (
 	"mcpdoctor/scan/facts"
 )
 
-// SDKWait is how long clients on an SDK wait for a server after they have closed its stdin, before
-// they send SIGTERM: the TypeScript and Python SDKs 2 s, the Go SDK 5 s.
+// SDKWait is how long clients built on an SDK wait after they have closed a server's stdin before they send SIGTERM:
+// the TypeScript and Python SDKs 2 s, the Go SDK 5 s.
 const SDKWait = 2 * time.Second
 
-// JudgeStdio judges what was seen of a stdio server.
+// Stdio judges what was observed of a stdio server.
 func Stdio(s *facts.Stdio) *StdioReport {
-	c := &checked{Stdio: s, command: command.Parse(&scan.Process{Args: s.Command}, s.OS)}
+	j := &stdioJudge{Stdio: s, command: command.Parse(&scan.Process{Args: s.Command}, s.OS)}
 	out := &StdioReport{
-		Schema: StdioSchema, Kind: StdioKind, Command: s.Command, TimeoutSeconds: seconds(s.Timeout), Server: c.server(),
-		Rows: []CheckRow{}, Problems: append([]string{}, s.Problems...),
+		Schema: StdioSchema, Kind: StdioKind, Command: s.Command, TimeoutSeconds: seconds(s.Timeout), Server: j.server(),
+		Rows: []StdioRow{}, Problems: append([]string{}, s.Problems...),
 	}
 	for _, e := range s.Ends {
-		out.Rows = append(out.Rows, c.judge(e))
+		out.Rows = append(out.Rows, j.judge(e))
 	}
 	out.Rows = append(out.Rows, judgeNoise(s.Noise))
 	for _, r := range out.Rows {
 		switch r.Verdict {
-		case CheckFailed:
+		case Failed:
 			out.Failed++
-		case CheckUnknown:
+		case Unsure:
 			out.Unknown++
 		}
 	}
 	for _, p := range s.Left {
-		out.Problems = append(out.Problems, fmt.Sprintf("pid %d could not be ended and is still there: %s", p.PID, process.CommandLine(&p)))
+		out.Problems = append(out.Problems, fmt.Sprintf("pid %d could not be terminated and is still running: %s", p.PID, process.CommandLine(&p)))
 	}
 	return out
 }
 
-// checked is a server with what its command line says.
-type checked struct {
+// stdioJudge is the facts about a server with its parsed command line.
+type stdioJudge struct {
 	*facts.Stdio
 	command command.Command
 }
 
-func (c *checked) server() CheckedServer {
-	s := CheckedServer{Name: c.Server.Name, Version: c.Server.Version, Protocol: c.Server.Protocol, Tools: c.Server.Tools, StartupSeconds: []float64{}, Layers: []Layer{}}
-	for _, d := range c.Startups {
+func (j *stdioJudge) server() StdioServer {
+	s := StdioServer{
+		Name: j.Server.Name, Version: j.Server.Version, Protocol: j.Server.Protocol, Tools: j.Server.Tools,
+		StartupSeconds: []float64{}, Layers: []Layer{},
+	}
+	for _, d := range j.Startups {
 		s.StartupSeconds = append(s.StartupSeconds, seconds(d))
 	}
-	t := c.treeOf(c.Rest)
-	for i := range c.Rest {
-		p := &c.Rest[i]
+	t := j.tree(j.Rest)
+	for i := range j.Rest {
+		p := &j.Rest[i]
 		s.Layers = append(s.Layers, Layer{
 			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
 		})
 	}
-	s.RSSBytes = sum(c.Rest, func(p *scan.Process) *int64 { return p.RSSBytes })
-	s.PSSBytes = sum(c.Rest, func(p *scan.Process) *int64 { return p.PSSBytes })
+	s.RSSBytes = sum(s.Layers, func(l Layer) *int64 { return l.RSSBytes })
+	s.PSSBytes = sum(s.Layers, func(l Layer) *int64 { return l.PSSBytes })
 	return s
 }
 
-// sum adds what is known of every process; nil when it is not.
-func sum(tree []scan.Process, of func(*scan.Process) *int64) *int64 {
+// sum returns nil when the memory of a layer is not known.
+func sum(layers []Layer, of func(Layer) *int64) *int64 {
+	if len(layers) == 0 {
+		return nil
+	}
 	var n int64
-	for i := range tree {
-		v := of(&tree[i])
+	for _, l := range layers {
+		v := of(l)
 		if v == nil {
 			return nil
 		}
 		n += *v
-	}
-	if len(tree) == 0 {
-		return nil
 	}
 	return &n
 }
@@ -84,62 +87,55 @@ func seconds(d time.Duration) float64 {
 	return float64(d.Round(time.Millisecond)) / float64(time.Second)
 }
 
-func judgeNoise(n facts.Noise) CheckRow {
-	r := CheckRow{ID: CheckStdout, Question: "is all that it writes to stdout a message", Answer: "yes", Verdict: CheckOK}
-	if n.Lines > 0 {
-		r.Answer, r.Verdict = "no: "+format.Count(n.Lines, "line")+" of something else", CheckFailed
-		r.Because = []string{"the first is: " + n.First, "the specification says that a server must not; some clients end the connection"}
-		r.Remedy = &CheckRemedy{Steps: []string{"server: write logs and banners to stderr; in a wrapper's script redirect what else prints (>&2)"}}
+func stdioRow(id Topic, verdict Verdict, answer string) StdioRow {
+	return StdioRow{ID: id, Row: Row{Question: questions[id], Answer: answer, Verdict: verdict}}
+}
+
+func judgeNoise(n facts.Noise) StdioRow {
+	if n.Lines == 0 {
+		return stdioRow(TopicStdout, OK, "yes")
 	}
+	r := stdioRow(TopicStdout, Failed, "no: "+format.Count(n.Lines, "line")+" of other output")
+	r.Because = []string{"first such line: " + n.First, "the specification forbids it, and some clients disconnect"}
+	r.Remedy = &StdioRemedy{Steps: []string{"server: write logs and banners to stderr; in a wrapper script, redirect other output with >&2"}}
 	return r
 }
 
-// ends has what is said of each way to end a server.
-var ends = map[facts.Way]struct {
-	id       CheckID
-	question string
-}{
-	facts.CloseStdin: {CheckStdin, "does it all end when stdin is closed"},
-	facts.Terminate:  {CheckTerminated, "does it all end when its top gets SIGTERM"},
-	facts.KillClient: {CheckKilled, "does it all end when its client is killed"},
+var topics = map[facts.Way]Topic{
+	facts.CloseStdin: TopicStdinClosed, facts.Terminate: TopicTerminated, facts.KillClient: TopicClientKilled,
 }
 
-// judge answers one question.
-func (c *checked) judge(e facts.End) CheckRow {
-	r := CheckRow{ID: ends[e.Way].id, Question: ends[e.Way].question, Verdict: CheckUnknown}
+// judge judges one way to stop the server.
+func (j *stdioJudge) judge(e facts.End) StdioRow {
+	id := topics[e.Way]
 	switch {
 	case e.Untried != "":
-		r.Answer = "it could not be tried: " + e.Untried
+		return stdioRow(id, Unsure, "not tested: "+e.Untried)
 	case e.Early:
-		r.Answer = "it had ended by itself before"
+		return stdioRow(id, Unsure, "it exited by itself before the test")
 	case len(e.Left) > 0:
-		c.judgeLeft(e, &r)
-	case c.command.Kind == command.KindImage:
-		r.Answer = "what was started here ended, but the container runs elsewhere: look with " + containerTool(c.command) + " ps"
+		return j.survived(id, e)
+	case j.command.Kind == command.KindImage:
+		tool, _, _ := strings.Cut(j.command.Launchers[len(j.command.Launchers)-1], " ")
+		return stdioRow(id, Unsure, "its local processes exited, but the container may still run: check "+tool+" ps")
 	case len(e.Strays) > 0:
-		r.Answer = c.strayed(e.Strays)
-	default:
-		took := seconds(e.Took)
-		r.Verdict, r.Seconds, r.Answer = CheckOK, &took, fmt.Sprintf("yes, within %.1f s", max(took, 0.1))
-		if e.Way == facts.CloseStdin && e.Took > SDKWait {
-			r.Answer += fmt.Sprintf("; a client on an SDK sends SIGTERM after %.0f s", SDKWait.Seconds())
-		}
+		return stdioRow(id, Unsure, j.strayed(e.Strays))
+	}
+	took := seconds(e.Took)
+	r := stdioRow(id, OK, fmt.Sprintf("yes, within %.1f s", max(took, 0.1)))
+	r.Seconds = &took
+	if e.Way == facts.CloseStdin && e.Took > SDKWait {
+		r.Answer += fmt.Sprintf("; SDK clients send SIGTERM after %.0f s", SDKWait.Seconds())
 	}
 	return r
 }
 
-// strayed says that nobody knows whose some processes are.
-func (c *checked) strayed(strays []scan.Process) string {
-	p := &strays[0]
-	says := fmt.Sprintf("%s (pid %d)", (&trialTree{os: c.OS}).name(p), p.PID)
+// strayed names processes that may or may not belong to the server.
+func (j *stdioJudge) strayed(strays []scan.Process) string {
+	first := (&processTree{os: j.OS}).describe(&strays[0])
 	if more := len(strays) - 1; more > 0 {
-		says += " and " + format.Count(more, "other")
+		first += " and " + format.Count(more, "other")
 	}
-	return "all that was seen of it ended, but " + says + " began meanwhile without a parent, and this system does not tell who started " + format.Plural(len(strays), "it", "them") +
-		": look whose " + format.Plural(len(strays), "it is", "they are") + " and ask again, or check on Linux"
-}
-
-func containerTool(c command.Command) string {
-	tool, _, _ := strings.Cut(c.Launchers[len(c.Launchers)-1], " ")
-	return tool
+	return "its known processes exited, but " + first + " started meanwhile without a parent, and this system does not show where " +
+		format.Plural(len(strays), "it", "they") + " came from: check again, or on Linux"
 }

@@ -12,32 +12,32 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// remedy is what the rule about orphans says of a server, of a wrapper, or of both; of helpers alone the
-// rule about those that are left over.
-func (c *checked) remedy(t *trialTree, b blame) *CheckRemedy {
-	r := &CheckRemedy{Rule: "orphan", Steps: []string{}}
-	if b.end {
-		runtime := c.runtimeOf(t.main)
+// remedy returns the steps against a cause, in the words of the rule about orphans; for helpers alone, of the rule
+// about leftover helpers.
+func (j *stdioJudge) remedy(t *processTree, c cause) *StdioRemedy {
+	r := &StdioRemedy{Rule: "orphan", Steps: []string{}}
+	if c.stdin {
+		runtime := j.runtime(t.main)
 		r.Code = rules.Watcher(runtime)
 		r.Steps = append(r.Steps, serverSteps(runtime)...)
 	}
-	if b.signal {
+	if c.signal {
 		r.Steps = append(r.Steps, rules.RemedySignal)
 	}
-	if b.helper {
+	if c.helper {
 		r.Steps = append(r.Steps, rules.RemedyHelper)
-		if b == (blame{helper: true}) {
+		if c == (cause{helper: true}) {
 			r.Rule = "leftover-helper"
 		}
 	}
-	if b.wrapper {
+	if c.wrapper {
 		r.Steps = append(r.Steps, rules.RemedyLauncher)
-		c.direct(t, r)
+		j.unwrap(t, r)
 	}
 	return r
 }
 
-// serverSteps are the lines for a runtime; for one that is not known, all.
+// serverSteps returns the remedy for a runtime; all of them when it is not known.
 func serverSteps(runtime string) []string {
 	switch runtime {
 	case "node":
@@ -50,22 +50,22 @@ func serverSteps(runtime string) []string {
 	return []string{rules.RemedyNode, rules.RemedyPython, rules.RemedyGo}
 }
 
-// runtimeOf tells what a server was written for; empty when it cannot be told.
-func (c *checked) runtimeOf(p *scan.Process) string {
-	if runtime := command.Parse(p, c.OS).Runtime; runtime != "" {
+// runtime returns what a server is written for; empty when that is not known.
+func (j *stdioJudge) runtime(p *scan.Process) string {
+	if runtime := command.Parse(p, j.OS).Runtime; runtime != "" {
 		return runtime
 	}
-	// Each start has its own processes; it was the first that was looked at.
-	if first := c.treeOf(c.Rest).main; first != nil && slices.Contains(c.Go, first.ID()) {
+	// Only the processes of the first start were examined for Go.
+	if first := j.tree(j.Rest).main; first != nil && slices.Contains(j.Go, first.ID()) {
 		return "go"
 	}
 	return ""
 }
 
-// direct adds how the server is configured without its wrapper, as the advice on configurations has it.
-func (c *checked) direct(t *trialTree, r *CheckRemedy) {
-	server := &config.Server{Command: c.Command[0], Args: c.Command[1:]}
-	item := configured.AdviseWrapper(c.command, server, nil)
+// unwrap adds how to configure the server without its wrapper.
+func (j *stdioJudge) unwrap(t *processTree, r *StdioRemedy) {
+	server := &config.Server{Command: j.Command[0], Args: j.Command[1:]}
+	item := configured.AdviseWrapper(j.command, server, nil)
 	if item == nil {
 		return
 	}
@@ -74,8 +74,8 @@ func (c *checked) direct(t *trialTree, r *CheckRemedy) {
 		r.Steps = append(r.Steps, item.Note)
 	}
 	if r.Entry == nil && t.main != nil {
-		if _, name, ok := strings.Cut(command.CleanPath(command.Parse(t.main, c.OS).Path), "/node_modules/.bin/"); ok {
-			r.Entry = &configured.Entry{Command: path.Base(name), Args: c.command.Args}
+		if _, name, ok := strings.Cut(command.CleanPath(command.Parse(t.main, j.OS).Path), "/node_modules/.bin/"); ok {
+			r.Entry = &configured.Entry{Command: path.Base(name), Args: j.command.Args}
 		}
 	}
 }

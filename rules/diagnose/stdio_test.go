@@ -67,66 +67,66 @@ func TestJudgeStdio(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		facts   *facts.Stdio
-		verdict CheckVerdict
+		verdict Verdict
 		says    []string // the answer, then the reasons
 		code    string   // for which runtime there is code
 		launch  bool     // it is told to leave the wrapper out
 	}{
 		{"all ended", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Took: 40 * time.Millisecond}),
-			CheckOK, []string{"yes, within 0.1 s"}, "", false},
+			OK, []string{"yes, within 0.1 s"}, "", false},
 		{"late", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Took: 6200 * time.Millisecond}),
-			CheckOK, []string{"yes, within 6.2 s; a client on an SDK sends SIGTERM after 2 s"}, "", false},
+			OK, []string{"yes, within 6.2 s; SDK clients send SIGTERM after 2 s"}, "", false},
 		{"late is no matter when the client is dead", stdio("python3 server.py", direct, facts.End{Way: facts.KillClient, Took: 6200 * time.Millisecond}),
-			CheckOK, []string{"yes, within 6.2 s"}, "", false},
-		{"early", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Early: true}), CheckUnknown, []string{"it had ended by itself before"}, "", false},
+			OK, []string{"yes, within 6.2 s"}, "", false},
+		{"early", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Early: true}), Unsure, []string{"it exited by itself before the test"}, "", false},
 		{"untried", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Untried: "this system has no SIGTERM"}),
-			CheckUnknown, []string{"it could not be tried: this system has no SIGTERM"}, "", false},
+			Unsure, []string{"not tested: this system has no SIGTERM"}, "", false},
 		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, facts.End{Way: facts.KillClient}),
-			CheckUnknown, []string{"what was started here ended, but the container runs elsewhere: look with docker ps"}, "", false},
+			Unsure, []string{"its local processes exited, but the container may still run: check docker ps"}, "", false},
 		{"one that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
-			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) began meanwhile without a parent, and this system does not tell who started it: look whose it is and ask again, or check on Linux"}, "", false},
+			Unsure, []string{"its known processes exited, but sleep (pid 30) started meanwhile without a parent, and this system does not show where it came from: check again, or on Linux"}, "", false},
 		{"some that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
-			CheckUnknown, []string{"all that was seen of it ended, but sleep (pid 30) and 1 other began meanwhile without a parent, and this system does not tell who started them: look whose they are and ask again, or check on Linux"}, "", false},
+			Unsure, []string{"its known processes exited, but sleep (pid 30) and 1 other started meanwhile without a parent, and this system does not show where they came from: check again, or on Linux"}, "", false},
 		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
 			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
-			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) went on at the end of its stdin", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "node", false},
+			Failed, []string{"no: 3 of 3 processes still running after 20 s", "node (pid 22) kept running after its stdin was closed", "npx (pid 20) is waiting for its child", "sh (pid 21) is waiting for its child"}, "node", false},
 		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{
 			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), piped}}),
-			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "node (pid 22) never saw the end of its stdin: another process holds the other end", "npx (pid 20) waits for what it started", "sh (pid 21) waits for what it started"}, "", true},
+			Failed, []string{"no: 3 of 3 processes still running after 20 s", "node (pid 22) never saw its stdin close: another process still holds the other end", "npx (pid 20) is waiting for its child", "sh (pid 21) is waiting for its child"}, "", true},
 		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, terminate.Ended), piped2}}),
-			CheckFailed, []string{"no: 2 processes of 2 are left after 20 s", "node (pid 21) never saw the end of its stdin: node (pid 20) holds the other end", "node (pid 20) waits for what it started"}, "", true},
+			Failed, []string{"no: 2 of 2 processes still running after 20 s", "node (pid 21) never saw its stdin close: node (pid 20) still holds the other end", "node (pid 20) is waiting for its child"}, "", true},
 		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, terminate.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "npx (pid 20) stayed though the server had ended"}, "", true},
+			Failed, []string{"no: 1 of 3 processes still running after 20 s", "npx (pid 20) kept running after the server exited"}, "", true},
 		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = terminate.Killed; return b }()}}),
-			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) went on at the end of its stdin, at 100 % CPU", "python (pid 20) was sent SIGTERM then, and had to be killed"}, "python", false},
+			Failed, []string{"no: 1 of 1 process still running after 20 s", "python (pid 20) kept running after its stdin was closed, at 100 % CPU", "python (pid 20) ignored SIGTERM as well, and was killed with SIGKILL"}, "python", false},
 		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
 		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Killed)}}),
-			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
 		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, terminate.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 2 is left after 20 s", "chromium (pid 21), which the server had started, stayed when the server ended"}, "", false},
+			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
 		{"a program of Go", func() *facts.Stdio {
 			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}})
 			s.Go = []scan.ID{golang[0].ID()}
 			return s
-		}(), CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "go", false},
+		}(), Failed, []string{"no: 1 of 1 process still running after 20 s", "go-mcp (pid 20) kept running after its stdin was closed"}, "go", false},
 		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "go-mcp (pid 20) went on at the end of its stdin"}, "", false},
+			Failed, []string{"no: 1 of 1 process still running after 20 s", "go-mcp (pid 20) kept running after its stdin was closed"}, "", false},
 		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}),
-			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and did not pass SIGTERM on: node (pid 22) stayed, and ended at a SIGTERM of its own"}, "", true},
+			Failed, []string{"no: 1 of 3 processes still running after 20 s", "sh (pid 21) exited without forwarding SIGTERM; node (pid 22) kept running until it received SIGTERM itself"}, "", true},
 		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Killed)}}),
-			CheckFailed, []string{"no: 1 process of 3 is left after 20 s", "sh (pid 21) ended and node (pid 22) stayed, and had to be killed after a SIGTERM of its own"}, "", true},
+			Failed, []string{"no: 1 of 3 processes still running after 20 s", "sh (pid 21) exited; node (pid 22) kept running, ignored a SIGTERM of its own, and was killed with SIGKILL"}, "", true},
 		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{
 			stayed(chain[0], 10, terminate.Killed), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
-			CheckFailed, []string{"no: 3 processes of 3 are left after 20 s", "npx (pid 20) got SIGTERM and did not end", "sh (pid 21) stayed below it", "node (pid 22) stayed below it"}, "", true},
+			Failed, []string{"no: 3 of 3 processes still running after 20 s", "npx (pid 20) received SIGTERM and did not exit", "sh (pid 21) kept running below it", "node (pid 22) kept running below it"}, "", true},
 		{"SIGTERM ignored", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Left: []facts.Leftover{busy}}),
-			CheckFailed, []string{"no: 1 process of 1 is left after 20 s", "python (pid 20) got SIGTERM and did not end, at 100 % CPU"}, "", false},
+			Failed, []string{"no: 1 of 1 process still running after 20 s", "python (pid 20) received SIGTERM and did not exit, at 100 % CPU"}, "", false},
 	} {
 		r := Stdio(c.facts).Rows[0]
 		if got := append([]string{r.Answer}, r.Because...); r.Verdict != c.verdict || !slices.Equal(got, c.says) {
 			t.Errorf("%s: %s\n got %q\nwant %q", c.name, r.Verdict, got, c.says)
 		}
-		if (r.Remedy != nil) != (c.verdict == CheckFailed) || (r.Seconds != nil) != (c.verdict == CheckOK) {
+		if (r.Remedy != nil) != (c.verdict == Failed) || (r.Seconds != nil) != (c.verdict == OK) {
 			t.Errorf("%s: the row is %+v", c.name, r)
 		}
 		if r.Remedy == nil {
@@ -192,10 +192,10 @@ func TestJudgeStdioServer(t *testing.T) {
 	if c.Kind != StdioKind || c.Schema != 1 || c.TimeoutSeconds != 20 || !slices.Equal(c.Server.StartupSeconds, []float64{1, 0.3}) || c.Server.Tools != 3 {
 		t.Errorf("the check is %+v", c)
 	}
-	if last := c.Rows[len(c.Rows)-1]; c.Failed != 1 || c.Unknown != 1 || last.ID != CheckStdout || last.Answer != "no: 2 lines of something else" || last.Because[0] != "the first is: Welcome" {
+	if last := c.Rows[len(c.Rows)-1]; c.Failed != 1 || c.Unknown != 1 || last.ID != TopicStdout || last.Answer != "no: 2 lines of other output" || last.Because[0] != "first such line: Welcome" {
 		t.Errorf("the rows are %+v", c.Rows)
 	}
-	if want := []string{"one", "pid 30 could not be ended and is still there: sudo x"}; !slices.Equal(c.Problems, want) {
+	if want := []string{"one", "pid 30 could not be terminated and is still running: sudo x"}; !slices.Equal(c.Problems, want) {
 		t.Errorf("the problems are %q", c.Problems)
 	}
 	chain[1].RSSBytes, chain[1].PSSBytes = chain[0].RSSBytes, chain[0].PSSBytes
@@ -217,7 +217,7 @@ func TestJudgeStdioParents(t *testing.T) {
 		t.Errorf("the parents are %q", got)
 	}
 	c = Stdio(stdio("npx some-mcp", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}))
-	if l := c.Rows[0].Left[0]; !l.Adopted || l.Parent != "mcpdoctor, as PID 1 would have" {
+	if l := c.Rows[0].Left[0]; !l.Adopted || l.Parent != "mcpdoctor, in place of PID 1" {
 		t.Errorf("left is %+v", l)
 	}
 }

@@ -7,44 +7,40 @@ import (
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
-	"mcpdoctor/scan/facts"
 )
 
-// trialTree is the tree of one start, and who of it was left.
-type trialTree struct {
-	os     string
-	self   int // the PID of who checked
-	order  []*scan.Process
-	before map[int]*scan.Process // by PID
-	below  map[int][]*scan.Process
-	left   map[scan.ID]*facts.Leftover
-	top    *scan.Process
-	main   *scan.Process // the server, when there is a tree
-	chain  []*scan.Process
+// processTree is the server with its wrappers and helpers, at one start.
+type processTree struct {
+	os    string
+	order []*scan.Process // as given: the root first
+	byPID map[int]*scan.Process
+	below map[int][]*scan.Process
+	chain []*scan.Process // from the root down to the server
+	root  *scan.Process   // the process that was started first; nil for an empty tree
+	main  *scan.Process   // the server; nil for an empty tree
 }
 
-// treeOf finds the chain from the process that was started down to the server.
-func (c *checked) treeOf(tree []scan.Process) *trialTree {
-	t := &trialTree{os: c.OS, self: c.Self, before: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, left: map[scan.ID]*facts.Leftover{}}
-	for i := range tree {
-		p := &tree[i]
+func (j *stdioJudge) tree(processes []scan.Process) *processTree {
+	t := &processTree{os: j.OS, byPID: map[int]*scan.Process{}, below: map[int][]*scan.Process{}}
+	for i := range processes {
+		p := &processes[i]
 		t.order = append(t.order, p)
-		t.before[p.PID] = p
+		t.byPID[p.PID] = p
 		t.below[p.PPID] = append(t.below[p.PPID], p)
 	}
 	if len(t.order) == 0 {
 		return t
 	}
-	t.top = t.order[0]
-	for p := t.top; p != nil && !slices.Contains(t.chain, p); p = t.starts(p) {
+	t.root = t.order[0]
+	for p := t.root; p != nil && !slices.Contains(t.chain, p); p = t.wrapped(p) {
 		t.main, t.chain = p, append(t.chain, p)
 	}
 	return t
 }
 
-// starts returns what a wrapper has started; nil when p is none. A program that nobody knows for a
-// launcher is one when it has started what is known for a server, and is not known for one itself.
-func (t *trialTree) starts(p *scan.Process) *scan.Process {
+// wrapped returns the process that a wrapper started; nil when p is not a wrapper. An unknown program is one when it
+// has started a known server and is not one itself.
+func (t *processTree) wrapped(p *scan.Process) *scan.Process {
 	children := t.below[p.PID]
 	if len(children) == 0 {
 		return nil
@@ -52,18 +48,17 @@ func (t *trialTree) starts(p *scan.Process) *scan.Process {
 	if len(command.Parse(p, t.os).Launchers) > 0 {
 		return children[0]
 	}
-	if rec := process.Classify(p, t.os); rec.Serves() {
-		return nil
+	serves := func(p *scan.Process) bool {
+		rec := process.Classify(p, t.os)
+		return rec.Serves()
 	}
-	for _, child := range children {
-		if rec := process.Classify(child, t.os); rec.Serves() {
-			return child
-		}
+	if i := slices.IndexFunc(children, serves); i >= 0 && !serves(p) {
+		return children[i]
 	}
 	return nil
 }
 
-func (t *trialTree) kind(p *scan.Process) LayerKind {
+func (t *processTree) kind(p *scan.Process) LayerKind {
 	switch i := slices.IndexFunc(t.chain, func(q *scan.Process) bool { return q.ID() == p.ID() }); {
 	case i < 0:
 		return LayerHelper
@@ -73,8 +68,8 @@ func (t *trialTree) kind(p *scan.Process) LayerKind {
 	return LayerServer
 }
 
-// name is what a layer is called: the launcher, the interpreter, or the program.
-func (t *trialTree) name(p *scan.Process) string {
+// name returns the launcher, the interpreter or the program of a process.
+func (t *processTree) name(p *scan.Process) string {
 	c := command.Parse(p, t.os)
 	switch {
 	case len(c.Launchers) > 0:
@@ -87,4 +82,6 @@ func (t *trialTree) name(p *scan.Process) string {
 	return p.Name
 }
 
-func (t *trialTree) says(p *scan.Process) string { return fmt.Sprintf("%s (pid %d)", t.name(p), p.PID) }
+func (t *processTree) describe(p *scan.Process) string {
+	return fmt.Sprintf("%s (pid %d)", t.name(p), p.PID)
+}
