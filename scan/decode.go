@@ -32,11 +32,11 @@ func Decode(text []byte) (*Snapshot, error) {
 	}
 	switch {
 	case head.Kind == nil:
-		return nil, fmt.Errorf("some other JSON: a snapshot says \"kind\":%q; write one with: mcpdoctor snapshot", Kind)
+		return nil, fmt.Errorf("not a snapshot: it has no \"kind\":%q; create one with: mcpdoctor snapshot", Kind)
 	case *head.Kind == "mcpdoctor.report":
-		return nil, errors.New("a report, which does not hold what was seen: write a snapshot with: mcpdoctor snapshot")
+		return nil, errors.New("a report, not a snapshot; create one with: mcpdoctor snapshot")
 	case *head.Kind != Kind:
-		return nil, fmt.Errorf("kind %q is not %q: write a snapshot with: mcpdoctor snapshot", *head.Kind, Kind)
+		return nil, fmt.Errorf("kind %q is not %q; create a snapshot with: mcpdoctor snapshot", *head.Kind, Kind)
 	case head.Schema == nil:
 		return nil, fmt.Errorf("no schema; this mcpdoctor reads schema %d", Schema)
 	case *head.Schema != Schema:
@@ -57,7 +57,7 @@ func Decode(text []byte) (*Snapshot, error) {
 		return nil, explainJSON(text, offset, err)
 	}
 	if in.Taken.IsZero() {
-		return nil, errors.New("no \"taken\": without the moment of the snapshot no process has an age")
+		return nil, errors.New("no \"taken\": the ages of processes are unknown without the time of the snapshot")
 	}
 	if in.Processes == nil {
 		return nil, errors.New("no \"processes\"")
@@ -75,7 +75,7 @@ func Decode(text []byte) (*Snapshot, error) {
 			p.PPID = *r.PPID
 		}
 		if first, twice := seen[p.PID]; twice {
-			return nil, fmt.Errorf("processes[%d] has the pid of processes[%d], %d: a pid names one process", i, first, p.PID)
+			return nil, fmt.Errorf("processes[%d] has the pid of processes[%d], %d; PIDs must be unique", i, first, p.PID)
 		}
 		seen[p.PID] = i
 		s.Processes = append(s.Processes, p)
@@ -95,11 +95,11 @@ func explainJSON(text []byte, base int, err error) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax) && base+int(syntax.Offset) >= len(text):
-		return fmt.Errorf("truncated: the JSON ends in the middle of a value, at %s; write the snapshot again", place(text, len(text)))
+		return fmt.Errorf("truncated: the JSON ends inside a value at %s; create the snapshot again", place(text, len(text)))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("broken JSON at %s: %w", place(text, base+int(syntax.Offset)), err)
 	case errors.As(err, &kind):
-		return fmt.Errorf("at %s: %q is a %s, which does not belong there", place(text, base+int(kind.Offset)), kind.Field, kind.Value)
+		return fmt.Errorf("at %s: %q must not be a %s", place(text, base+int(kind.Offset)), kind.Field, kind.Value)
 	}
 	return err
 }

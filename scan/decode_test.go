@@ -198,19 +198,19 @@ func TestDecodeForms(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	head := `{"schema":1,"kind":"mcpdoctor.snapshot","taken":"2026-09-01T12:00:00Z","host":{"os":"linux"},`
 	tests := map[string]struct{ text, want string }{
-		"truncated": {head + "\n\"processes\":[\n{\"pid\":1,\"pp", "truncated: the JSON ends in the middle of a value, at line 3, column 12; write the snapshot again"},
+		"truncated": {head + "\n\"processes\":[\n{\"pid\":1,\"pp", "truncated: the JSON ends inside a value at line 3, column 12; create the snapshot again"},
 		"broken":    {"{\n  \"schema\": 1,\n  oops}", "broken JSON at line 3, column 3"},
 		"joined":    {head + "\"processes\":[]}\n" + head + "\"processes\":[]}", "broken JSON at line 2, column 1"},
 		"kind":      {`{"schema":1,"kind":"trivy.report"}`, `kind "trivy.report" is not "mcpdoctor.snapshot"`},
-		"no kind":   {`{"a":1}`, `some other JSON`},
-		"report":    {`{"schema":1,"kind":"mcpdoctor.report"}`, "a report, which does not hold what was seen"},
+		"no kind":   {`{"a":1}`, `not a snapshot`},
+		"report":    {`{"schema":1,"kind":"mcpdoctor.report"}`, "a report, not a snapshot"},
 		"schema":    {`{"schema":2,"kind":"mcpdoctor.snapshot"}`, "schema 2; this mcpdoctor reads schema 1"},
 		"no schema": {`{"kind":"mcpdoctor.snapshot"}`, "no schema"},
 		"no time":   {`{"schema":1,"kind":"mcpdoctor.snapshot","processes":[]}`, `no "taken"`},
 		"bad time":  {`{"schema":1,"kind":"mcpdoctor.snapshot","taken":"yesterday","processes":[]}`, `"yesterday"`},
 		"no table":  {head + `"problems":[]}`, `no "processes"`},
 		"no pid":    {head + `"processes":[{"pid":1,"ppid":0},{"ppid":1}]}`, "processes[1] has no pid"},
-		"bad type":  {head + "\n" + `"processes":[{"pid":"7","ppid":0}]}`, `at line 2, column 23: "processes.pid" is a string`},
+		"bad type":  {head + "\n" + `"processes":[{"pid":"7","ppid":0}]}`, `at line 2, column 23: "processes.pid" must not be a string`},
 		"twice":     {head + `"processes":[{"pid":1},{"pid":7},{"pid":7}]}`, "processes[2] has the pid of processes[1], 7"},
 		"case":      {`{"id":"x","snapshot":{"schema":9,"kind":"mcpdoctor.snapshot"}}`, "schema 9"},
 	}

@@ -26,7 +26,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	}
 	root, err := openRoot(o.Root)
 	if err != nil {
-		s.problem("cannot look closer at any process: %v", err)
+		s.problem("cannot examine any process: %v", err)
 		return
 	}
 	defer unix.Close(root)
@@ -236,7 +236,7 @@ func (e *examination) attach(s *Snapshot, rows []*Process, looks []look) {
 			p.SwapBytes = new(int64)
 		}
 	}
-	s.problemOf(failed, "cannot look closer at %s: %v", reason)
+	s.problemOf(failed, "cannot examine %s: %v", reason)
 }
 
 // giveUp marks fields of the rows at the indexes late as unreadable.
@@ -248,7 +248,7 @@ func giveUp(s *Snapshot, rows []*Process, late []int, o ExamineOptions, fields .
 			rows[index].setUnreadable(field, true)
 		}
 	}
-	s.problemOf(pids, "reading "+strings.Join(fields, ", ")+" of %s did not end within %v", o.deadline())
+	s.problemOf(pids, "reading "+strings.Join(fields, ", ")+" of %s did not finish within %v", o.deadline())
 }
 
 // rootOf returns the root directory of a process; see proc_pid_root(5).

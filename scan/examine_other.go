@@ -18,7 +18,7 @@ import (
 func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	for _, p := range rows {
 		if ctx.Err() != nil {
-			s.problem("looking closer did not end within %v", o.deadline())
+			s.problem("examining processes did not finish within %v", o.deadline())
 			return
 		}
 		seen, err := process.NewProcessWithContext(ctx, int32(p.PID))

@@ -22,7 +22,7 @@ type farEnd struct {
 func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions) {
 	root, err := openRoot(o.Root)
 	if err != nil {
-		s.problem("cannot look for who holds a standard input: %v", err)
+		s.problem("cannot search for the holders of stdin: %v", err)
 		return
 	}
 	defer unix.Close(root)
@@ -32,7 +32,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		pids, err = procfs.PIDs(root) // not those of the snapshot: a holder can be younger
 	}
 	if err != nil {
-		s.problem("cannot look for who holds a standard input: %v", err)
+		s.problem("cannot search for the holders of stdin: %v", err)
 		return
 	}
 
@@ -62,7 +62,7 @@ func holders(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 		p.setUnreadable("holders", hidden || late > 0)
 	}
 	if late > 0 {
-		s.problem("looking for who holds standard inputs did not end within %v: %d of %d processes were not asked", o.deadline(), late, len(pids))
+		s.problem("the search for the holders of stdin did not finish within %v: %d of %d processes were not read", o.deadline(), late, len(pids))
 	}
 }
 

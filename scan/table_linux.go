@@ -130,7 +130,7 @@ func (t *table) attach(s *Snapshot, pids []int, deadline time.Duration) {
 		}
 		s.Processes = append(s.Processes, p)
 	}
-	s.problemOf(blocked, "reading %s did not come back within %v (the process or its memory is stuck in the kernel)", deadline)
+	s.problemOf(blocked, "reading %s did not return within %v (the process or its memory is stuck in the kernel)", deadline)
 	s.problemOf(refused, "nothing about %s may be read")
 	s.problemOf(skippedArgs, "the command lines of %s were left unread, since reading the others took too long")
 	s.problemOf(refusedArgs, "the command lines of %s may not be read")

@@ -178,7 +178,7 @@ func TestTakeBlocked(t *testing.T) {
 			t.Errorf("%s", asJSON(t, p))
 		}
 	}
-	wantProblems(t, s, "pid 10, 11, 12, 13, 14 and 6 more did not come back within 200ms")
+	wantProblems(t, s, "pid 10, 11, 12, 13, 14 and 6 more did not return within 200ms")
 }
 
 // TestTakeMostlyBlocked: when more reads block than threads may be lost, the rest is done without
@@ -199,7 +199,7 @@ func TestTakeMostlyBlocked(t *testing.T) {
 			t.Errorf("%s", asJSON(t, p))
 		}
 	}
-	wantProblems(t, s, "did not come back within 100ms", "were left unread, since reading the others took too long")
+	wantProblems(t, s, "did not return within 100ms", "were left unread, since reading the others took too long")
 }
 
 func TestTakeVanishedAndRefused(t *testing.T) {
