@@ -8,8 +8,8 @@ import (
 	"mcpdoctor/testdata/tables"
 )
 
-// Each case's plan ends exactly what the case gives up, since nothing in the cases is given up that a
-// law keeps: without a rule named what is safe, with every rule named what is given up on request too.
+// Each case's plan contains exactly what the case calls safe, or, with every rule named, on request too: no law keeps
+// any of it.
 func TestPlanOfCases(t *testing.T) {
 	tables.EachCase(t, "../../testdata/snapshots", planCase)
 }
@@ -17,8 +17,8 @@ func TestPlanOfCases(t *testing.T) {
 func planCase(t *testing.T, c *tables.Case) {
 	for i := range c.Snapshot.Processes {
 		if p := &c.Snapshot.Processes[i]; p.TTY == "" {
-			// Of the handed cases nobody knows. A plan would keep the sessions of the desktop
-			// application in one of them for that: see TestLaw2NeverAClientWithATerminal.
+			// The handed cases do not say. A plan would keep the sessions of a desktop application in one of
+			// them for that: see TestLaw2NeverAClientWithATerminal.
 			p.TTY = "-"
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"mcpdoctor/testdata/tables"
 )
 
-// The laws of reaping, as far as the plan keeps them. The plan trusts no rule: it is handed reports
-// that no rule would write, which give up what must never be ended. scan keeps the rest.
+// The laws of reaping, as far as the plan enforces them. The plan trusts no rule: it gets reports that no rule would
+// write, which select what must never be signalled. scan/terminate enforces the rest.
 
 const (
 	obsidian = "node /srv/node_modules/.bin/obsidian-mcp-server"
-	me       = 1000 // the user who reaps
+	me       = 1000 // the user of mcpdoctor
 	self     = 900  // mcpdoctor, started from the shell
-	plain    = 800  // an orphan that every plan has, so that no test passes because all are kept
+	plain    = 800  // an orphan in every plan, lest a test pass because everything is kept
 )
 
 // desk is a host whose processes have users, with mcpdoctor and a plain orphan on it.
@@ -55,16 +55,16 @@ func (d desk) proc(pid int) *scan.Process {
 	panic("no such process")
 }
 
-// unasked and asked are findings that no rule made.
-func unasked(rule string, pids ...int) rules.Finding {
+// safe and onRequest are findings that no rule made.
+func safe(rule string, pids ...int) rules.Finding {
 	return rules.Finding{ID: rule + "-0", Rule: rule, Reap: rules.Reap{Safe: pids}}
 }
 
-func asked(rule string, pids ...int) rules.Finding {
+func onRequest(rule string, pids ...int) rules.Finding {
 	return rules.Finding{ID: rule + "-1", Rule: rule, Reap: rules.Reap{OnRequest: pids}}
 }
 
-// plan plans what is given up, and the plain orphan, which has to be planned.
+// plan plans what is given, and the plain orphan, which must be planned.
 func (d desk) plan(t *testing.T, c Consent, given ...rules.Finding) *Plan {
 	t.Helper()
 	if c.Self == 0 {
@@ -79,10 +79,10 @@ func (d desk) plan(t *testing.T, c Consent, given ...rules.Finding) *Plan {
 
 func (d desk) planAs(c Consent, given ...rules.Finding) *Plan {
 	r := process.Recognise(&d.Snapshot)
-	return New(r, &rules.Report{Taken: d.Taken, Host: d.Host, Findings: append(given, unasked("orphan", plain))}, c)
+	return New(r, &rules.Report{Taken: d.Taken, Host: d.Host, Findings: append(given, safe("orphan", plain))}, c)
 }
 
-// only tests that besides the plain orphan exactly these are planned.
+// only checks that exactly these are planned besides the plain orphan.
 func (p *Plan) only(t *testing.T, pids ...int) {
 	t.Helper()
 	want := append([]int{plain}, pids...)
@@ -92,7 +92,7 @@ func (p *Plan) only(t *testing.T, pids ...int) {
 	}
 }
 
-// keeps tests that a process is kept, for a reason that has these words.
+// keeps checks that a process is kept, for a reason that contains these words.
 func (p *Plan) keeps(t *testing.T, pid int, reason string) {
 	t.Helper()
 	if slices.Contains(p.PIDs(), pid) {
@@ -110,7 +110,7 @@ func (p *Plan) keeps(t *testing.T, pid int, reason string) {
 			return
 		}
 	}
-	t.Errorf("nothing says that pid %d is kept: %+v", pid, all)
+	t.Errorf("pid %d is not listed as kept: %+v", pid, all)
 }
 
 func TestLaw1AgeIsCheckedAgain(t *testing.T) {
@@ -121,7 +121,7 @@ func TestLaw1AgeIsCheckedAgain(t *testing.T) {
 	d.run(400, 1, 2*time.Hour, obsidian)
 	d.run(401, 400, 10*time.Minute, "git gc")
 	d.run(500, 1, -time.Minute, obsidian) // the clock was set back
-	given := unasked("orphan", 200, 300, 301, 400, 401, 500)
+	given := safe("orphan", 200, 300, 301, 400, 401, 500)
 
 	p := d.plan(t, Consent{OlderThan: time.Hour}, given)
 	p.only(t, 400)
@@ -141,40 +141,40 @@ func TestLaw1AgeIsCheckedAgain(t *testing.T) {
 	d.plan(t, Consent{OlderThan: -time.Hour}, given).keeps(t, 500, "younger")
 }
 
-// The age is that of the moment of the look, whatever the report says.
+// The age counts at the time of the look, whatever the report says.
 func TestLaw1AgeIsThatOfNow(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, 59*time.Minute, obsidian)
 	d.Taken = d.Taken.Add(2 * time.Minute)
-	d.plan(t, Consent{OlderThan: time.Hour}, unasked("orphan", 200)).only(t, 200)
+	d.plan(t, Consent{OlderThan: time.Hour}, safe("orphan", 200)).only(t, 200)
 	d.Taken = d.Taken.Add(-10 * time.Minute)
-	d.plan(t, Consent{OlderThan: time.Hour}, unasked("orphan", 200)).only(t)
+	d.plan(t, Consent{OlderThan: time.Hour}, safe("orphan", 200)).only(t)
 }
 
 func TestLaw1OnlyWhatARuleGaveUp(t *testing.T) {
 	d := newDesk()
-	d.run(200, 1, time.Hour, obsidian) // nobody gave it up
+	d.run(200, 1, time.Hour, obsidian) // not selected
 	d.run(300, 1, time.Hour, "npm exec obsidian-mcp-server")
 	d.run(301, 300, time.Hour, obsidian)
 	d.run(400, 1, time.Hour, obsidian)
 	d.run(401, 400, time.Hour, "npm run dev")
 	d.run(500, 1, time.Hour, "vim notes.md")
 
-	p := d.plan(t, Consent{}, unasked("orphan", 300, 400, 500, 4711))
+	p := d.plan(t, Consent{}, safe("orphan", 300, 400, 500, 4711))
 	p.only(t, 400)
-	p.keeps(t, 300, "pid 301: no rule selected it") // to end a launcher alone makes an orphan
+	p.keeps(t, 300, "pid 301: no rule selected it") // terminating a launcher alone makes an orphan
 	p.keeps(t, 401, "not known to be part of the server")
 	p.keeps(t, 500, "belongs to no recognised server")
 
-	d.plan(t, Consent{}, unasked("orphan", 301)).keeps(t, 301, "pid 300: no rule selected it")
-	d.plan(t, Consent{}, unasked("orphan", 300), unasked("stale-generation", 301, 300)).only(t, 300, 301)
+	d.plan(t, Consent{}, safe("orphan", 301)).keeps(t, 301, "pid 300: no rule selected it")
+	d.plan(t, Consent{}, safe("orphan", 300), safe("stale-generation", 301, 300)).only(t, 300, 301)
 }
 
 func TestLaw1OnRequestNeedsTheRuleNamed(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(300, 1, time.Hour, obsidian)
-	given := []rules.Finding{asked("stale-generation", 200), unasked("leftover-helper", 300)}
+	given := []rules.Finding{onRequest("stale-generation", 200), safe("leftover-helper", 300)}
 
 	d.plan(t, Consent{}, given...).only(t, 300)
 	d.plan(t, Consent{Rules: []string{"orphan"}}, given...).only(t)
@@ -190,10 +190,10 @@ func TestLaw2NeverPID1(t *testing.T) {
 	first.Args, first.UID = strings.Fields(obsidian), user(me)
 	d.proc(50).PPID = 0
 	d.proc(plain).PPID = 50
-	p := d.plan(t, Consent{}, unasked("orphan", 1))
+	p := d.plan(t, Consent{}, safe("orphan", 1))
 	p.only(t)
 	p.keeps(t, 1, "pid 1: it is the first process")
-	d.plan(t, Consent{}, unasked("orphan", 0, -1)).only(t)
+	d.plan(t, Consent{}, safe("orphan", 0, -1)).only(t)
 }
 
 func TestLaw2NeverAKernelThread(t *testing.T) {
@@ -204,7 +204,7 @@ func TestLaw2NeverAKernelThread(t *testing.T) {
 	}
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(201, 200, time.Hour, "").Name = "kworker/0:2" // or a process that wiped its command line
-	p := d.plan(t, Consent{}, unasked("orphan", 2, 30, 200, 201))
+	p := d.plan(t, Consent{}, safe("orphan", 2, 30, 200, 201))
 	p.only(t, 200)
 	p.keeps(t, 2, "belongs to no recognised server")
 	p.keeps(t, 30, "belongs to no recognised server")
@@ -215,12 +215,12 @@ func TestLaw2NeverItself(t *testing.T) {
 	d := newDesk()
 	d.proc(self).PPID = 1
 	d.proc(self).Args = strings.Fields("mcp-server-doctor reap") // were it taken for a server
-	p := d.plan(t, Consent{}, unasked("orphan", self))
+	p := d.plan(t, Consent{}, safe("orphan", self))
 	p.only(t)
 	p.keeps(t, self, "running inside it (below pid 900)")
-	// Another process of that name is nobody special.
+	// Another process of that name is not protected.
 	d.run(200, 1, time.Hour, "mcp-server-doctor reap")
-	d.plan(t, Consent{}, unasked("orphan", 200)).only(t, 200)
+	d.plan(t, Consent{}, safe("orphan", 200)).only(t, 200)
 }
 
 func TestLaw2NeverAnAncestor(t *testing.T) {
@@ -232,7 +232,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(202, 201, time.Hour, "bash")
 		d.proc(self).PPID = 202
 		d.run(210, 201, time.Hour, "npm run dev") // a helper of the same instance, beside it
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202, 210))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 201, 202, 210))
 		p.only(t)
 		for _, pid := range []int{200, 201, 202, 210} {
 			p.keeps(t, pid, "running inside it (below pid 200)")
@@ -250,7 +250,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(223, 222, time.Hour, "python -m mcp_server_git")
 		d.run(300, 1, time.Hour, claude) // another of the kind is ended
 		d.run(301, 300, time.Hour, obsidian)
-		given := unasked("orphan", 200, 201, 220, 221, 223, 300, 301)
+		given := safe("orphan", 200, 201, 220, 221, 223, 300, 301)
 		p := d.plan(t, Consent{}, given)
 		p.only(t, 300, 301)
 		p.keeps(t, 200, "running inside it")
@@ -267,13 +267,13 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		d.run(201, 200, time.Hour, "mcp-server-shell")
 		d.proc(self).PPID = 201
 		d.run(202, 200, time.Hour, "mcp-server-shell")
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 201, 202))
 		p.only(t)
 		p.keeps(t, 200, "below pid 200")
 		p.keeps(t, 201, "below pid 201")
 		p.keeps(t, 202, "belongs to mcp-proxy (pid 200), which is kept")
 	})
-	t.Run("somebody who cannot be seen", func(t *testing.T) {
+	t.Run("a hidden parent", func(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, claude) // may be above the one that is hidden
 		for _, c := range []struct {
@@ -286,7 +286,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 		} {
 			d.Host.OS = c.os
 			d.proc(self).PPID = c.ppid
-			p := d.planAs(Consent{Self: self}, unasked("orphan", 200))
+			p := d.planAs(Consent{Self: self}, safe("orphan", 200))
 			if c.all != (len(p.PIDs()) == 0) {
 				t.Errorf("%s, started by %d: planned are %v; kept %+v", c.os, c.ppid, p.PIDs(), p.Kept)
 			}
@@ -295,7 +295,7 @@ func TestLaw2NeverAnAncestor(t *testing.T) {
 			}
 		}
 	})
-	t.Run("nobody, when it does not find itself", func(t *testing.T) {
+	t.Run("nothing, if it does not find itself", func(t *testing.T) {
 		p := newDesk().planAs(Consent{Self: 4711})
 		p.keeps(t, plain, "does not find itself")
 	})
@@ -317,8 +317,8 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 		d.run(500, 1, time.Hour, obsidian).UID = nil
 		return d
 	}
-	given := unasked("orphan", 200, 300, 301, 400, 401, 500)
-	for name, as := range map[string]int{"a user": me, "root, who does not ask for all": root} {
+	given := safe("orphan", 200, 300, 301, 400, 401, 500)
+	for name, as := range map[string]int{"a user": me, "root, without --all-users": root} {
 		t.Run(name, func(t *testing.T) {
 			p := build(as).plan(t, Consent{}, given)
 			p.only(t, 400)
@@ -328,11 +328,11 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 			p.keeps(t, 500, "its user is unknown")
 		})
 	}
-	t.Run("a user who asks for all", func(t *testing.T) { build(me).plan(t, Consent{AllUsers: true}, given).only(t, 400) })
-	t.Run("root, who asks for all", func(t *testing.T) {
+	t.Run("a user, with --all-users", func(t *testing.T) { build(me).plan(t, Consent{AllUsers: true}, given).only(t, 400) })
+	t.Run("root, with --all-users", func(t *testing.T) {
 		build(root).plan(t, Consent{AllUsers: true}, given).only(t, 200, 300, 301, 400, 401, 500)
 	})
-	t.Run("a saved table is that of who looked", func(t *testing.T) {
+	t.Run("a saved snapshot belongs to the user who took it", func(t *testing.T) {
 		p := build(me).planAs(Consent{}, given)
 		p.only(t, 400)
 		p.keeps(t, 200, "belongs to the user 1001")
@@ -345,7 +345,7 @@ func TestLaw2NeverAnotherUser(t *testing.T) {
 		d.run(200, 1, time.Hour, obsidian).User = `PC\eve`
 		d.proc(200).UID = nil
 		d.run(300, 1, time.Hour, obsidian).UID = nil
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, `belongs to the user PC\eve`)
 		p.keeps(t, 300, "its user is unknown")
@@ -370,7 +370,7 @@ func TestLaw2NeverASupervisedProcess(t *testing.T) {
 		{Manager: "systemd", Name: "notes.service", MainPID: 200}, {Manager: "systemd", Name: "b.service", MainPID: 301},
 		{Manager: "systemd", Name: "run.service", MainPID: 400}, {Manager: "launchd", Name: "agent", MainPID: 700},
 	}
-	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 301, 401, 501, 601, 602, 700))
+	p := d.plan(t, Consent{}, safe("orphan", 200, 300, 301, 401, 501, 601, 602, 700))
 	p.only(t)
 	p.keeps(t, 200, "supervised by systemd notes.service (pid 200)")
 	p.keeps(t, 300, "supervised by systemd b.service (pid 301)")
@@ -378,9 +378,9 @@ func TestLaw2NeverASupervisedProcess(t *testing.T) {
 	p.keeps(t, 501, "supervised by pm2 (pid 500)")
 	p.keeps(t, 601, "supervised by supervisord (pid 600)")
 	p.keeps(t, 700, "supervised by launchd agent (pid 700)")
-	d.plan(t, Consent{}, unasked("spawn-per-request", 710)).only(t, 710)
-	// A rule that gave up the gateway as well thought of both as one.
-	d.plan(t, Consent{}, unasked("orphan", 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: it is supervised by pm2")
+	d.plan(t, Consent{}, safe("spawn-per-request", 710)).only(t, 710)
+	// A rule that selected the gateway as well thought of both as one.
+	d.plan(t, Consent{}, safe("orphan", 501, 710)).keeps(t, 710, "belongs to supergateway (pid 501), which is kept: it is supervised by pm2")
 }
 
 func TestLaw2NeverAClientWithATerminal(t *testing.T) {
@@ -393,7 +393,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(401, 400, time.Hour, headless).TTY = "pts/3" // the other way round a launcher may have it
 		d.run(500, 1, time.Hour, headless).TTY = ""        // not told
 		d.run(600, 1, time.Hour, headless)
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 600))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 300, 400, 401, 500, 600))
 		p.only(t, 600)
 		for _, pid := range []int{200, 300, 400, 401, 500} {
 			p.keeps(t, pid, "a client that may be in use")
@@ -405,7 +405,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(201, 200, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerOpen, 200)
 		d.run(300, 1, time.Hour, "node my-agent.js")
 		d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 300))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 300))
 		p.only(t)
 		p.keeps(t, 200, "a client that may be in use")
 		p.keeps(t, 300, "not a recognised MCP process")
@@ -415,7 +415,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d.run(200, 1, time.Hour, "npm exec obsidian-mcp-server")
 		d.run(201, 200, time.Hour, obsidian)
 		d.run(202, 200, time.Hour, "claude").TTY = "pts/3"
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 201, 202))
 		p.only(t)
 		p.keeps(t, 202, "pid 202 in it is a client")
 	})
@@ -423,7 +423,7 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, obsidian)
 		d.run(201, 200, time.Hour, "bash").TTY = "pts/3"
-		p := d.plan(t, Consent{}, unasked("orphan", 200, 201))
+		p := d.plan(t, Consent{}, safe("orphan", 200, 201))
 		p.only(t, 200)
 		p.keeps(t, 201, "stdin is a terminal")
 	})
@@ -431,11 +431,11 @@ func TestLaw2NeverAClientWithATerminal(t *testing.T) {
 		d := newDesk()
 		d.run(200, 1, time.Hour, headless).TTY = "pts/3"
 		d.run(201, 200, time.Hour, obsidian)
-		p := d.plan(t, Consent{}, unasked("duplicate-sessions", 200, 201))
+		p := d.plan(t, Consent{}, safe("duplicate-sessions", 200, 201))
 		p.only(t)
 		p.keeps(t, 201, "belongs to Claude Code (pid 200), which is kept: it is a client")
-		// Given up for its own sake it is another matter.
-		d.plan(t, Consent{}, unasked("stale-generation", 201)).only(t, 201)
+		// Selected for its own sake, it is another matter.
+		d.plan(t, Consent{}, safe("stale-generation", 201)).only(t, 201)
 	})
 }
 
@@ -447,7 +447,7 @@ func TestLaw2NeverWithoutIdentity(t *testing.T) {
 	d.run(401, 400, time.Hour, obsidian)
 	d.run(500, 1, time.Hour, obsidian)
 	d.run(501, 500, time.Hour, "git gc").Start = 0
-	p := d.plan(t, Consent{}, unasked("orphan", 200, 300, 400, 401, 500, 501))
+	p := d.plan(t, Consent{}, safe("orphan", 200, 300, 400, 401, 500, 501))
 	p.only(t, 500)
 	p.keeps(t, 200, "start time unreadable")
 	p.keeps(t, 300, "its age is unknown")
@@ -460,7 +460,7 @@ func TestLaw2NeverWithoutIdentity(t *testing.T) {
 	}
 }
 
-// What scan is told names processes, and not PIDs.
+// Groups identify processes, not PIDs.
 func TestLaw3GroupsNameProcesses(t *testing.T) {
 	d := newDesk()
 	p := d.plan(t, Consent{})
@@ -472,7 +472,7 @@ func TestLaw3GroupsNameProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var read Plan // one that was written down is history, and names nobody any more
+	var read Plan // a plan read back names no process
 	if err := json.Unmarshal(text, &read); err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +495,7 @@ func TestLaw4TheServerFirstThenUpwardsThenWhatItStarted(t *testing.T) {
 	d.run(300, 1, time.Hour, chrome) // a browser alone is its own server
 	d.run(301, 300, time.Hour, "/opt/google/chrome/chrome --type=renderer")
 	d.run(302, 301, time.Hour, "/opt/google/chrome/chrome --type=gpu")
-	p := d.plan(t, Consent{}, unasked("orphan", 200, 201, 202, 203, 210, 211), unasked("leftover-helper", 300, 301, 302))
+	p := d.plan(t, Consent{}, safe("orphan", 200, 201, 202, 203, 210, 211), safe("leftover-helper", 300, 301, 302))
 	var got [][][]int
 	for _, g := range p.Groups() {
 		var stages [][]int
@@ -514,7 +514,7 @@ func TestLaw4TheServerFirstThenUpwardsThenWhatItStarted(t *testing.T) {
 	}
 }
 
-// confirm plans what is given up at two looks, between which the table changes, and returns what is left.
+// confirm plans what is given at two looks, between which the table changes, and returns the confirmed plan.
 func (d desk) confirm(t *testing.T, first, second []rules.Finding, change func(later desk)) *Plan {
 	t.Helper()
 	was := d.plan(t, Consent{OlderThan: time.Minute}, first...)
@@ -522,19 +522,19 @@ func (d desk) confirm(t *testing.T, first, second []rules.Finding, change func(l
 	later.Processes, later.Taken = slices.Clone(d.Processes), d.Taken.Add(2*time.Second)
 	change(later)
 	r := process.Recognise(&later.Snapshot)
-	rep := rules.Judge(r, rules.Options{}) // for what it says of who is not given up
-	rep.Findings = append(second, unasked("orphan", plain))
+	rep := rules.Judge(r, rules.Options{}) // for its reasons
+	rep.Findings = append(second, safe("orphan", plain))
 	p := New(r, rep, Consent{OlderThan: time.Minute, Self: self})
 	p.Confirm(was)
 	return p
 }
 
-// remove takes processes out of the table, as when they have ended.
+// remove takes processes out of the table, as if they had exited.
 func (d desk) remove(pids ...int) {
 	d.Processes = slices.DeleteFunc(d.Processes, func(p scan.Process) bool { return slices.Contains(pids, p.PID) })
 }
 
-// became tests what was made of an instance that the first look planned.
+// became checks the outcome of an instance that the first look planned.
 func (p *Plan) became(t *testing.T, pid int, o terminate.Outcome, reason string) {
 	t.Helper()
 	for _, d := range p.Instances {
@@ -551,14 +551,14 @@ func (p *Plan) became(t *testing.T, pid int, o terminate.Outcome, reason string)
 		}
 		return
 	}
-	t.Errorf("nothing is said of pid %d: %+v", pid, p.Instances)
+	t.Errorf("pid %d is in no instance: %+v", pid, p.Instances)
 }
 
-func TestLaw5SparedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
+func TestLaw5SkippedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
 	d := newDesk()
 	d.run(150, 100, 3*time.Hour, "claude").TTY = "pts/0"
 	d.run(200, 1, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
-	given := []rules.Finding{unasked("orphan", 200)}
+	given := []rules.Finding{safe("orphan", 200)}
 	p := d.confirm(t, given, nil, func(later desk) {
 		later.proc(200).PPID, later.proc(200).Stdin = 150, tables.Pipe(scan.PeerOpen, 150)
 	})
@@ -567,14 +567,14 @@ func TestLaw5SparedAtTheSecondLookWhenItHasAnOwner(t *testing.T) {
 	if p.Summary.Skipped != 1 || len(p.Groups()) != 1 {
 		t.Errorf("summary is %+v, groups are %+v", p.Summary, p.Groups())
 	}
-	// Nothing has changed: both are ended.
+	// Nothing has changed: both stay planned.
 	d.confirm(t, given, given, func(desk) {}).only(t, 200)
 }
 
-func TestLaw5SparedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
+func TestLaw5SkippedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
-	given := []rules.Finding{unasked("orphan", 200)}
+	given := []rules.Finding{safe("orphan", 200)}
 	p := d.confirm(t, given, given, func(later desk) {
 		later.Host.Services = []scan.Service{{Manager: "systemd", Name: "x.service", MainPID: 200}}
 	})
@@ -590,24 +590,24 @@ func TestLaw5SparedAtTheSecondLookWhenALawKeepsIt(t *testing.T) {
 	p.became(t, 200, Skipped, "younger than 60 s")
 }
 
-func TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands(t *testing.T) {
+func TestLaw5SkippedAtTheSecondLookWhenThePIDWasReused(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
-	given := []rules.Finding{unasked("orphan", 200)}
+	given := []rules.Finding{safe("orphan", 200)}
 	p := d.confirm(t, given, given, func(later desk) { later.proc(200).Start++ }) // as old, for the clock's sake
 	p.only(t)
 	p.keeps(t, 200, "pid 200 was not found to be leaked at the first look")
 	p.became(t, 200, terminate.Gone, "exited by itself")
 }
 
-func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
+func TestLaw5SkippedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, "npm exec obsidian-mcp-server")
 	d.run(201, 200, time.Hour, obsidian)
 	d.run(300, 1, time.Hour, obsidian)
 	d.run(301, 300, time.Hour, "git gc")
-	d.run(400, 1, time.Hour, obsidian) // only the second look gives it up
-	p := d.confirm(t, []rules.Finding{unasked("orphan", 200, 201, 300, 301)}, []rules.Finding{unasked("orphan", 200, 202, 300, 301, 302, 400)}, func(later desk) {
+	d.run(400, 1, time.Hour, obsidian) // only the second look selects it
+	p := d.confirm(t, []rules.Finding{safe("orphan", 200, 201, 300, 301)}, []rules.Finding{safe("orphan", 200, 202, 300, 301, 302, 400)}, func(later desk) {
 		later.remove(201)
 		later.run(202, 200, time.Hour, obsidian) // its launcher has started it again
 		later.run(302, 300, time.Hour, "git prune")
@@ -619,14 +619,14 @@ func TestLaw5SparedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
 	p.keeps(t, 400, "pid 400 was not found to be leaked at the first look")
 }
 
-func TestLaw5SparedAtTheSecondLookOrGone(t *testing.T) {
+func TestLaw5SkippedAtTheSecondLookOrGone(t *testing.T) {
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian)
 	d.run(300, 1, time.Hour, obsidian)
 	d.run(400, 1, time.Hour, "npm exec obsidian-mcp-server")
 	d.run(401, 400, time.Hour, obsidian)
 	d.run(500, 1, time.Hour, obsidian)
-	given := unasked("orphan", 200, 300, 400, 401, 500)
+	given := safe("orphan", 200, 300, 400, 401, 500)
 	p := d.confirm(t, []rules.Finding{given}, []rules.Finding{given}, func(later desk) {
 		later.remove(200, 400)
 		later.proc(300).State, later.proc(300).Args = "Z", nil
@@ -645,12 +645,12 @@ func TestLaw6WhatCannotBeDecidedIsKept(t *testing.T) {
 	d.run(400, 1, time.Hour, "sh /opt/run.sh").Unreadable = []string{"service"}
 	d.run(401, 400, time.Hour, obsidian)
 	for _, consent := range []Consent{{}, {Rules: []string{"orphan"}}} {
-		d.plan(t, consent, unasked("orphan", 401)).keeps(t, 401, "pid 400 above it may be supervised")
+		d.plan(t, consent, safe("orphan", 401)).keeps(t, 401, "pid 400 above it may be supervised")
 	}
 }
 
 func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
-	// What the rules themselves do not give up unasked.
+	// What the rules do not call safe.
 	d := newDesk()
 	d.run(200, 1, time.Hour, obsidian).Unreadable = []string{"stdin"}
 	d.run(300, 1, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerUnknown)
@@ -672,30 +672,30 @@ func TestLaw6WhatCannotBeReadIsKept(t *testing.T) {
 	d.run(201, 200, time.Hour, "").Unreadable = []string{"args"}
 	d.run(300, 1, time.Hour, "sh -c obsidian-mcp-server").Stdin = tables.Pipe(scan.PeerClosed)
 	d.run(301, 300, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerOpen)
-	plan := d.plan(t, Consent{}, unasked("orphan", 200, 201, 300, 301))
+	plan := d.plan(t, Consent{}, safe("orphan", 200, 201, 300, 301))
 	plan.only(t, 200)
 	plan.keeps(t, 201, "command line is unreadable")
 	plan.keeps(t, 301, "which process holds it is unknown")
 }
 
 // Two servers below one launcher need not have one client.
-func TestLaw6WhoCanStillBeTalkedToIsKept(t *testing.T) {
+func TestLaw6WhatCanStillBeReachedIsKept(t *testing.T) {
 	d := newDesk()
 	d.run(150, 100, time.Hour, "claude").TTY = "pts/0"
 	d.run(200, 1, time.Hour, "sh -c ./servers.sh").Stdin = tables.Pipe(scan.PeerClosed)
 	d.proc(200).Args = []string{"sh", "-c", "obsidian-mcp-server & github-mcp-server stdio"}
 	d.run(201, 200, time.Hour, obsidian).Stdin = tables.Pipe(scan.PeerClosed)
 	d.run(202, 200, time.Hour, "github-mcp-server stdio").Stdin = tables.Pipe(scan.PeerOpen, 150)
-	given := unasked("orphan", 200, 201, 202)
+	given := safe("orphan", 200, 201, 202)
 	p := d.plan(t, Consent{}, given)
 	p.only(t)
 	p.keeps(t, 201, "pid 202: its stdin is held by pid 150")
 
-	d.proc(202).Stdin.Holders = []int{200, plain} // the launcher's own pipe, and one that another orphan has inherited
+	d.proc(202).Stdin.Holders = []int{200, plain} // held by the launcher itself, and by another orphan
 	d.plan(t, Consent{}, given).only(t, 200, 201, 202)
 	d.proc(202).Stdin.Holders = []int{4711}
 	d.plan(t, Consent{}, given).keeps(t, 200, "held by pid 4711")
-	// What a living gateway holds at both is the rule's matter.
+	// If a living gateway holds both, the rule decides.
 	d.proc(200).Stdin, d.proc(201).Stdin = tables.Pipe(scan.PeerOpen, 150), tables.Pipe(scan.PeerOpen, 150)
 	d.plan(t, Consent{}, given).only(t, 200, 201, 202)
 }

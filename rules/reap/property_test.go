@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +18,7 @@ import (
 	"mcpdoctor/testdata/tables"
 )
 
-// planned is one plan on a generated table, with all that it was made of.
+// planned is one plan on a generated table, with what it was made from.
 type planned struct {
 	what    string
 	snap    *scan.Snapshot
@@ -40,33 +43,39 @@ func everyRule() []string {
 	return ids
 }
 
-// eachPlan plans generated tables with all sorts of consent, and as all sorts of processes: mostly as
-// one started from a shell of its own, sometimes from anywhere, on a saved table as nobody.
-func eachPlan(t *testing.T, seeds uint64, visit func(*rand.Rand, planned)) {
-	t.Helper()
+// eachPlan plans on generated tables, with all kinds of consent, and as all kinds of processes: mostly as one started
+// from a shell of its own, sometimes as any other, and on a saved table as none.
+func eachPlan(t *testing.T, seeds uint64, visit func(*testing.T, *rand.Rand, uint64, planned)) {
 	if testing.Short() {
 		seeds /= 8
 	}
-	for seed := range seeds {
-		s := tables.Generate(seed, int(20+seed%130))
-		r := rand.New(rand.NewPCG(seed, 11))
-		c := reap.Consent{
-			OlderThan: []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[r.IntN(4)],
-			Rules:     [][]string{nil, nil, everyRule(), {"orphan"}, {"stale-generation", "spawn-per-request"}}[r.IntN(5)],
-			AllUsers:  r.IntN(3) == 0,
-		}
-		switch r.IntN(4) {
-		case 0:
-			c.Self = s.Processes[r.IntN(len(s.Processes))].PID
-		case 1:
-		default:
-			c.Self = addSelf(s, 1)
-		}
-		visit(r, planOn(fmt.Sprintf("seed %d, consent %+v", seed, c), s, c))
-		if t.Failed() {
-			return
-		}
+	var next atomic.Uint64
+	for range runtime.GOMAXPROCS(0) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for seed := next.Add(1) - 1; seed < seeds && !t.Failed(); seed = next.Add(1) - 1 {
+				r := rand.New(rand.NewPCG(seed, 11))
+				visit(t, r, seed, planOf(r, seed))
+			}
+		})
 	}
+}
+
+func planOf(r *rand.Rand, seed uint64) planned {
+	s := tables.Generate(seed, int(20+seed%130))
+	c := reap.Consent{
+		OlderThan: []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour}[r.IntN(4)],
+		Rules:     [][]string{nil, nil, everyRule(), {"orphan"}, {"stale-generation", "spawn-per-request"}}[r.IntN(5)],
+		AllUsers:  r.IntN(3) == 0,
+	}
+	switch r.IntN(4) {
+	case 0:
+		c.Self = s.Processes[r.IntN(len(s.Processes))].PID
+	case 1:
+	default:
+		c.Self = addSelf(s, 1)
+	}
+	return planOn(fmt.Sprintf("seed %d, consent %+v", seed, c), s, c)
 }
 
 // addSelf adds a shell and mcpdoctor below it, and returns its PID.
@@ -96,7 +105,7 @@ func (p planned) byPID() map[int]*scan.Process {
 	return of
 }
 
-// covered are the PIDs that the consent covers.
+// covered returns the PIDs that the consent covers.
 func (p planned) covered() map[int]bool {
 	out := map[int]bool{}
 	for _, f := range p.report.Findings {
@@ -115,19 +124,41 @@ func (p planned) covered() map[int]bool {
 	return out
 }
 
-// What holds for every plan, said again in other words than the plan's own.
+// counts shows that the generator tests what it is for.
+type counts struct {
+	mu                                           sync.Mutex
+	planned, kept, younger, confirmed, unplanned int
+	byRule                                       map[string]int
+}
+
+// TestEveryPlan checks what holds for every plan, in other words than the plan's own.
 func TestEveryPlan(t *testing.T) {
-	instances, kept, outcomes := 0, 0, map[string]int{}
-	eachPlan(t, 3000, func(_ *rand.Rand, p planned) {
-		instances += len(p.plan.Instances)
-		kept += len(p.plan.Kept)
-		for _, d := range p.plan.Instances {
-			outcomes[d.Rule]++
-		}
-		checkPlan(t, p)
+	n := counts{byRule: map[string]int{}}
+	t.Run("seeds", func(t *testing.T) {
+		eachPlan(t, 3000, func(t *testing.T, r *rand.Rand, seed uint64, p planned) {
+			checkPlan(t, p)
+			n.mu.Lock()
+			n.planned += len(p.plan.Instances)
+			n.kept += len(p.plan.Kept)
+			for _, d := range p.plan.Instances {
+				n.byRule[d.Rule]++
+			}
+			n.mu.Unlock()
+			checkOlder(t, r, p, &n)
+			if seed%10 == 0 {
+				checkOrderOfInput(t, r, p)
+			}
+			if seed%2 == 0 {
+				checkConfirm(t, r, p, &n) // which changes the plan
+			}
+		})
 	})
-	if instances < 1000 || kept < 1000 || len(outcomes) < 5 {
-		t.Errorf("%d instances are planned and %d kept, by rule %v: the generator does not test the plan", instances, kept, outcomes)
+	if testing.Short() {
+		return
+	}
+	if n.planned < 1000 || n.kept < 1000 || len(n.byRule) < 5 || n.younger == 0 || n.confirmed == 0 || n.unplanned == 0 {
+		t.Errorf("the generator does not test the plan: %d planned (by rule %v), %d kept, %d too young, %d confirmed, %d not confirmed",
+			n.planned, n.byRule, n.kept, n.younger, n.confirmed, n.unplanned)
 	}
 }
 
@@ -139,7 +170,7 @@ func checkPlan(t *testing.T, p planned) {
 		above[at.PID] = true
 		up := of[at.PPID]
 		if up != nil && up.Start > at.Start {
-			break // no parent, but who was given its number: Windows
+			break // not the parent, but a process with its PID: Windows
 		}
 		at = up
 	}
@@ -157,7 +188,7 @@ func checkPlan(t *testing.T, p planned) {
 			proc := of[one.PID]
 			switch {
 			case one.PID <= 1, proc == nil, proc.State == "Z", proc.Start == 0, proc.Started.IsZero(), len(proc.Args) == 0 && proc.Cmdline == "":
-				t.Errorf("%s: pid %d must never be ended: %+v", p.what, one.PID, proc)
+				t.Errorf("%s: pid %d must never be signalled: %+v", p.what, one.PID, proc)
 			case twice[one.PID]:
 				t.Errorf("%s: pid %d is planned twice", p.what, one.PID)
 			case above[one.PID]:
@@ -171,7 +202,7 @@ func checkPlan(t *testing.T, p planned) {
 			case slices.ContainsFunc(p.snap.Host.Services, func(s scan.Service) bool { return s.MainPID == one.PID }):
 				t.Errorf("%s: pid %d is a service", p.what, one.PID)
 			case one.Role == string(process.RoleClient) && (d.Role != process.RoleClient || proc.TTY != "-"):
-				t.Errorf("%s: pid %d is a client that somebody may be using", p.what, one.PID)
+				t.Errorf("%s: pid %d is a client that may be in use", p.what, one.PID)
 			}
 			twice[one.PID] = true
 		}
@@ -179,7 +210,7 @@ func checkPlan(t *testing.T, p planned) {
 		checkWhole(t, p, d)
 	}
 	if p.consent.Self != 0 && len(p.plan.Instances) > 0 && owner == nil {
-		t.Errorf("%s: planned by nobody", p.what)
+		t.Errorf("%s: planned without mcpdoctor in the table", p.what)
 	}
 	for _, k := range p.plan.Kept {
 		if k.Reason == "" || len(k.PIDs) == 0 {
@@ -204,12 +235,12 @@ func checkPlan(t *testing.T, p planned) {
 	}
 	for pid := range covered {
 		if !twice[pid] && !said[pid] {
-			t.Errorf("%s: pid %d is given up, and nothing is said of it", p.what, pid)
+			t.Errorf("%s: pid %d is selected and not mentioned", p.what, pid)
 		}
 	}
 }
 
-// checkStages tests the order in which an instance is asked to end: launchers after who serves,
+// checkStages checks the order in which an instance is terminated: launchers after servers,
 // helpers last, and within a stage children before their parents.
 func checkStages(t *testing.T, p planned, d reap.PlannedInstance, of map[int]*scan.Process) {
 	t.Helper()
@@ -247,14 +278,14 @@ func checkStages(t *testing.T, p planned, d reap.PlannedInstance, of map[int]*sc
 	}
 	want := p.plan.Summary.Processes
 	if p.consent.Self == 0 {
-		want = 0 // nobody carries it out
+		want = 0 // nothing will be signalled
 	}
 	if ids != want {
 		t.Errorf("%s: %d processes are in groups, not %d", p.what, ids, want)
 	}
 }
 
-// checkWhole tests that what starts and serves in an instance is ended together or not at all.
+// checkWhole checks that launchers and servers of an instance are terminated together or not at all.
 func checkWhole(t *testing.T, p planned, d reap.PlannedInstance) {
 	t.Helper()
 	has := map[int]bool{}
@@ -282,84 +313,76 @@ func checkWhole(t *testing.T, p planned, d reap.PlannedInstance) {
 	}
 }
 
-// A larger age takes away, and adds nobody.
-func TestPlanOlderThanOnlyTakesAway(t *testing.T) {
-	fewer := 0
-	eachPlan(t, 800, func(r *rand.Rand, p planned) {
-		older := p.consent
-		older.OlderThan += time.Duration(r.Int64N(int64(48 * time.Hour)))
-		after := planOn(p.what, p.snap, older).plan.PIDs()
-		subset(t, p.what+", older than "+older.OlderThan.String(), after, p.plan.PIDs())
-		if len(after) < len(p.plan.PIDs()) {
-			fewer++
-		}
-	})
-	if fewer == 0 {
-		t.Error("an age never took anything away")
+// checkOlder checks that a larger age only takes away.
+func checkOlder(t *testing.T, r *rand.Rand, p planned, n *counts) {
+	t.Helper()
+	older := p.consent
+	older.OlderThan += time.Duration(r.Int64N(int64(48 * time.Hour)))
+	after := reap.New(p.seen, p.report, older).PIDs()
+	subset(t, p.what+", older than "+older.OlderThan.String(), after, p.plan.PIDs())
+	if len(after) < len(p.plan.PIDs()) {
+		n.mu.Lock()
+		n.younger++
+		n.mu.Unlock()
 	}
 }
 
-// What is confirmed was planned twice, whatever happened between the looks; and where nothing
-// happened, all of it is confirmed.
-func TestConfirmedIsWhatBothLooksPlanned(t *testing.T) {
-	confirmed, spared := 0, 0
-	eachPlan(t, 1500, func(r *rand.Rand, first planned) {
-		same := planOn(first.what, first.snap, first.consent).plan
-		same.Confirm(first.plan)
-		if got, want := jsonOf(t, same), jsonOf(t, first.plan); got != want {
-			t.Errorf("%s: a plan does not confirm itself:\n%s\n%s", first.what, want, got)
+// checkConfirm checks that what is confirmed was planned twice, whatever happened between the looks; and that all of
+// it is confirmed if nothing happened.
+func checkConfirm(t *testing.T, r *rand.Rand, first planned, n *counts) {
+	t.Helper()
+	same := reap.New(first.seen, first.report, first.consent)
+	same.Confirm(first.plan)
+	if got, want := jsonOf(t, same), jsonOf(t, first.plan); got != want {
+		t.Errorf("%s: a plan does not confirm itself:\n%s\n%s", first.what, want, got)
+	}
+	second := planOn(first.what, tables.Later(r, first.snap, first.consent.Self), first.consent)
+	plannedFirst, plannedSecond := first.plan.PIDs(), second.plan.PIDs()
+	left := second.plan
+	left.Confirm(first.plan)
+	subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), plannedFirst)
+	subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), plannedSecond)
+	was, now := first.byPID(), second.byPID()
+	for _, pid := range left.PIDs() {
+		if now[pid].Start != was[pid].Start {
+			t.Errorf("%s: pid %d was reused", first.what, pid)
 		}
-		second := planOn(first.what, tables.Later(r, first.snap, first.consent.Self), first.consent)
-		plannedFirst, plannedSecond := first.plan.PIDs(), second.plan.PIDs()
-		left := second.plan
-		left.Confirm(first.plan)
-		subset(t, first.what+": confirmed, and not planned at first,", left.PIDs(), plannedFirst)
-		subset(t, first.what+": confirmed, and not planned later,", left.PIDs(), plannedSecond)
-		of := second.byPID()
-		was := first.byPID()
-		for _, pid := range left.PIDs() {
-			if of[pid].Start != was[pid].Start {
-				t.Errorf("%s: pid %d changed hands", first.what, pid)
-			}
+	}
+	mentioned := map[int]bool{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range left.Instances {
+		for _, s := range d.Processes {
+			mentioned[s.PID] = true
 		}
-		said := map[int]bool{}
-		for _, d := range left.Instances {
-			for _, s := range d.Processes {
-				said[s.PID] = true
-			}
-			if d.Outcome == reap.Planned {
-				confirmed++
-				checkWhole(t, second, d)
-			} else {
-				spared++
-			}
-			if d.Outcome != reap.Planned && d.Reason == "" {
-				t.Errorf("%s: %d is %s without a reason", first.what, d.RootPID, d.Outcome)
-			}
+		if d.Outcome == reap.Planned {
+			n.confirmed++
+			checkWhole(t, second, d)
+			continue
 		}
-		for _, d := range first.plan.Instances {
-			if !slices.ContainsFunc(d.Processes, func(s reap.Target) bool { return said[s.PID] }) {
-				t.Errorf("%s: nothing is said of %d, which was planned", first.what, d.RootPID)
-			}
+		n.unplanned++
+		if d.Reason == "" {
+			t.Errorf("%s: %d is %s without a reason", first.what, d.RootPID, d.Outcome)
 		}
-	})
-	if confirmed == 0 || spared == 0 {
-		t.Errorf("%d confirmed and %d spared: the generator does not test it", confirmed, spared)
+	}
+	for _, d := range first.plan.Instances {
+		if !slices.ContainsFunc(d.Processes, func(s reap.Target) bool { return mentioned[s.PID] }) {
+			t.Errorf("%s: %d was planned and is not mentioned", first.what, d.RootPID)
+		}
 	}
 }
 
-// A plan does not depend on the order in which the processes came.
-func TestPlanDoesNotDependOnTheOrderOfInput(t *testing.T) {
-	eachPlan(t, 300, func(r *rand.Rand, p planned) {
-		shuffled := *p.snap
-		shuffled.Processes = slices.Clone(p.snap.Processes)
-		r.Shuffle(len(shuffled.Processes), func(i, j int) {
-			shuffled.Processes[i], shuffled.Processes[j] = shuffled.Processes[j], shuffled.Processes[i]
-		})
-		if got, want := jsonOf(t, planOn(p.what, &shuffled, p.consent).plan), jsonOf(t, p.plan); got != want {
-			t.Errorf("%s: the plan depends on the order of the input:\n%s\n%s", p.what, want, got)
-		}
+// checkOrderOfInput checks that a plan does not depend on the order of the processes.
+func checkOrderOfInput(t *testing.T, r *rand.Rand, p planned) {
+	t.Helper()
+	shuffled := *p.snap
+	shuffled.Processes = slices.Clone(p.snap.Processes)
+	r.Shuffle(len(shuffled.Processes), func(i, j int) {
+		shuffled.Processes[i], shuffled.Processes[j] = shuffled.Processes[j], shuffled.Processes[i]
 	})
+	if got, want := jsonOf(t, planOn(p.what, &shuffled, p.consent).plan), jsonOf(t, p.plan); got != want {
+		t.Errorf("%s: the plan depends on the order of the input:\n%s\n%s", p.what, want, got)
+	}
 }
 
 func jsonOf(t *testing.T, p *reap.Plan) string {

@@ -127,21 +127,21 @@ var checks = []check{
 		swap("group.killOne", "!g.running(t)", "t.handle == nil"),
 	}},
 
-	{5, "no longer leaked", reap, "TestLaw5SparedAtTheSecondLookWhenItHasAnOwner", []edit{
+	{5, "no longer leaked", reap, "TestLaw5SkippedAtTheSecondLookWhenItHasAnOwner", []edit{
 		swap("Plan.Confirm", "[]PlannedInstance{}", "slices.Clone(first.Instances)"),
 	}},
-	{5, "kept by a law at the second look", reap, "TestLaw5SparedAtTheSecondLookWhenALawKeepsIt", []edit{
+	{5, "kept by a law at the second look", reap, "TestLaw5SkippedAtTheSecondLookWhenALawKeepsIt", []edit{
 		swap("Plan.Confirm", "[]PlannedInstance{}", "slices.Clone(first.Instances)"),
 	}},
-	{5, "not planned at the first look", reap, "TestLaw5SparedAtTheSecondLookWhatIsNewInIt", []edit{
+	{5, "not planned at the first look", reap, "TestLaw5SkippedAtTheSecondLookWhatIsNewInIt", []edit{
 		swap("PlannedInstance.confirm", "before[t.id]", "true"),
 	}},
-	{5, "the PID was reused between the looks", reap, "TestLaw5SparedAtTheSecondLookWhenThePIDChangedHands", []edit{
+	{5, "the PID was reused between the looks", reap, "TestLaw5SkippedAtTheSecondLookWhenThePIDWasReused", []edit{
 		swap("Plan.ids", "out[t.id]", "out[scan.ID{PID: t.id.PID}]"),
 		swap("PlannedInstance.confirm", "before[t.id]", "before[scan.ID{PID: t.id.PID}]"),
 	}},
 
-	{6, "stdin held by another process", reap, "TestLaw6WhoCanStillBeTalkedToIsKept", []edit{
+	{6, "stdin held by another process", reap, "TestLaw6WhatCanStillBeReachedIsKept", []edit{
 		swap("guard.keepsMember", "g.keepsReachable(c.in, m)", `""`),
 	}},
 	{6, "holders of stdin unknown", reap, "TestLaw6WhatCannotBeReadIsKept", []edit{
