@@ -65,17 +65,17 @@ func (g *guard) parentHidden(node int32) bool {
 // keepsInstance is about an instance as a whole. Only its helpers may be kept without it: terminating some of the
 // launchers and servers would orphan the rest, or make the rest start them again.
 func (g *guard) keepsInstance(c *candidate) string {
-	reason, ok := g.kept[c.in]
-	if !ok {
-		reason = g.keepsOwned(c.in)
-		if reason == "" {
-			reason = g.keepsRole(c.in)
-		}
-		if reason == "" {
-			reason = g.keepsMember(c)
-		}
-		g.kept[c.in] = reason
+	if reason, ok := g.kept[c.in]; ok {
+		return reason
 	}
+	reason := g.keepsOwned(c.in)
+	if reason == "" {
+		reason = g.keepsRole(c.in)
+	}
+	if reason == "" {
+		reason = g.keepsMember(c)
+	}
+	g.kept[c.in] = reason
 	return reason
 }
 

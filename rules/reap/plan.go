@@ -15,28 +15,18 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// Schema is the version of a plan's JSON form. It changes only when a reader of the present form would
-// misunderstand the new one.
-const Schema = 1
-
-// Kind names the JSON form in its own text.
-const Kind = "mcpdoctor.reap"
+// Schema is the version of a plan's JSON form, Kind its name.
+const (
+	Schema = 1
+	Kind   = "mcpdoctor.reap"
+)
 
 // Consent is what the user agreed to.
 type Consent struct {
-	// OlderThan keeps what is younger or of unknown age.
-	OlderThan time.Duration
-
-	// Rules limits the plan to what these rules selected, and includes what they select on request. Empty means
-	// all rules, and nothing on request.
-	Rules []string
-
-	// Self is the PID of the process that will act: it and its ancestors are kept. 0 if nothing will be signalled,
-	// as with a saved snapshot.
-	Self int
-
-	// AllUsers allows root to terminate other users' processes.
-	AllUsers bool
+	OlderThan time.Duration // what is younger or of unknown age is kept
+	Rules     []string      // only what these rules selected, including on request; empty: all rules, nothing on request
+	Self      int           // the PID of mcpdoctor: it and its ancestors are kept; 0 if nothing will be signalled
+	AllUsers  bool          // root may terminate other users' processes
 }
 
 // Plan is what will be terminated, and afterwards what became of it. Text, JSON and log are written from it. Strings
@@ -50,31 +40,20 @@ type Plan struct {
 
 	OlderThanSeconds int64    `json:"older_than_seconds"`
 	Rules            []string `json:"rules,omitempty"` // those of the consent
+	Acted            bool     `json:"acted"`           // false for a plan that was only shown
 
-	// Acted is false for a plan that was only shown.
-	Acted bool `json:"acted"`
-
-	// Instances are in the order of the findings that selected them.
-	Instances []PlannedInstance `json:"instances"`
-
-	// Kept is what a rule selected but a law keeps.
-	Kept []Kept `json:"kept"`
-
-	Summary Summary `json:"summary"`
-
-	// OnRequest counts, by rule, the instances that are only considered if the rule is named. Absent if there are
-	// none, or if rules were named.
-	OnRequest []Request `json:"on_request,omitempty"`
-
-	// Problems are sentences about what could not be seen.
-	Problems []string `json:"problems"`
+	Instances []PlannedInstance `json:"instances"` // in the order of the findings that selected them
+	Kept      []Kept            `json:"kept"`      // what a rule selected but a law keeps
+	Summary   Summary           `json:"summary"`
+	OnRequest []Request         `json:"on_request,omitempty"` // unless rules were named
+	Problems  []string          `json:"problems"`             // sentences about what could not be seen
 
 	seen   *process.Recognised // the table the plan was made from
 	report *rules.Report
 	self   int
 }
 
-// Request is what one rule selects on request only.
+// Request counts the instances that one rule selects on request only.
 type Request struct {
 	Rule      string `json:"rule"`
 	Instances int    `json:"instances"`
@@ -95,21 +74,13 @@ type PlannedInstance struct {
 
 	Started    time.Time `json:"started"`
 	AgeSeconds int64     `json:"age_seconds"`
+	RSSBytes   int64     `json:"rss_bytes"`           // counts shared pages in each process
+	PSSBytes   int64     `json:"pss_bytes,omitempty"` // what is released; absent unless known for every process
 
-	// RSSBytes counts shared pages in each process. PSSBytes counts them once, and is what is released; absent
-	// unless known for every process.
-	RSSBytes int64 `json:"rss_bytes"`
-	PSSBytes int64 `json:"pss_bytes,omitempty"`
-
-	// Outcome is [Planned] at first, and afterwards the worst outcome of its processes.
-	Outcome terminate.Outcome `json:"outcome"`
-	Reason  string            `json:"reason,omitempty"`
-
-	// Processes are in the order in which they are terminated.
-	Processes []Target `json:"processes"`
-
-	// Left are processes of the instance that are not terminated with it.
-	Left []Kept `json:"left,omitempty"`
+	Outcome   terminate.Outcome `json:"outcome"` // [Planned] at first, then the worst of its processes
+	Reason    string            `json:"reason,omitempty"`
+	Processes []Target          `json:"processes"`      // in the order in which they are terminated
+	Left      []Kept            `json:"left,omitempty"` // helpers that are not terminated with it
 }
 
 // Target is one process to be terminated, and what became of it.
@@ -146,26 +117,21 @@ type Kept struct {
 	PIDs   []int  `json:"pids"`
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"`
-
-	// Young means that only its age keeps it: a later run may terminate it.
-	Young bool `json:"young,omitempty"`
+	Young  bool   `json:"young,omitempty"` // only its age keeps it: a later run may terminate it
 }
 
-// Summary counts instances by outcome, and the memory that was released.
+// Summary counts instances by outcome. RSSBytes and PSSBytes are those of the terminated processes, or, before, of the
+// planned ones; PSSBytes is absent unless known for all.
 type Summary struct {
-	Instances int `json:"instances"` // all that were planned
-	Processes int `json:"processes"`
-
-	Ended       int `json:"ended"`       // all processes exited: ended, killed or gone
-	Skipped     int `json:"spared"`      // kept after the second look
-	Refused     int `json:"refused"`     // a process could not be signalled
-	Survived    int `json:"survived"`    // a process was killed and is still running
-	Interrupted int `json:"interrupted"` // still running when mcpdoctor was interrupted
-
-	// RSSBytes and PSSBytes are those of the terminated processes, or, before, of the planned ones. PSSBytes is
-	// absent unless known for all.
-	RSSBytes int64 `json:"rss_bytes"`
-	PSSBytes int64 `json:"pss_bytes,omitempty"`
+	Instances   int   `json:"instances"` // all that were planned
+	Processes   int   `json:"processes"`
+	Ended       int   `json:"ended"`       // all processes exited: ended, killed or gone
+	Skipped     int   `json:"spared"`      // kept after the second look
+	Refused     int   `json:"refused"`     // a process could not be signalled
+	Survived    int   `json:"survived"`    // a process was killed and is still running
+	Interrupted int   `json:"interrupted"` // still running when mcpdoctor was interrupted
+	RSSBytes    int64 `json:"rss_bytes"`
+	PSSBytes    int64 `json:"pss_bytes,omitempty"`
 }
 
 // New plans what to terminate, from a report on this table. It trusts no rule: the laws of reaping are checked for
@@ -307,23 +273,20 @@ func (g *guard) order(c *candidate, d *PlannedInstance) {
 func (p *Plan) Groups() []terminate.Group {
 	var out []terminate.Group
 	for _, d := range p.Instances {
-		if p.self != 0 && d.Outcome == Planned {
-			out = append(out, d.group())
+		if p.self == 0 || d.Outcome != Planned {
+			continue
 		}
+		var g terminate.Group
+		for i, t := range d.Processes {
+			if i == 0 || t.stage != d.Processes[i-1].stage {
+				g.Stages = append(g.Stages, nil)
+			}
+			last := len(g.Stages) - 1
+			g.Stages[last] = append(g.Stages[last], t.id)
+		}
+		out = append(out, g)
 	}
 	return out
-}
-
-func (d *PlannedInstance) group() terminate.Group {
-	var g terminate.Group
-	for i, t := range d.Processes {
-		if i == 0 || t.stage != d.Processes[i-1].stage {
-			g.Stages = append(g.Stages, nil)
-		}
-		last := len(g.Stages) - 1
-		g.Stages[last] = append(g.Stages[last], t.id)
-	}
-	return g
 }
 
 // PIDs returns the processes that are still planned, ascending.

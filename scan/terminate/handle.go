@@ -9,13 +9,13 @@ import (
 
 // ErrGone means that the process that an ID names has exited, whether or not its PID was reused since. For
 // terminating it, that is success.
-var ErrGone = errors.New("the process has ended, or its PID belongs to another")
+var ErrGone = errors.New("it has exited, or its PID was reused")
 
 // ErrNoStart means that an ID has no start time, and so does not identify a process.
-var ErrNoStart = errors.New("its start time is not known, so that its PID may belong to another")
+var ErrNoStart = errors.New("start time unknown: cannot rule out PID reuse")
 
 // errProtected guards PID 1 and mcpdoctor itself even if a caller's checks fail.
-var errProtected = errors.New("the first process and mcpdoctor itself are never signalled")
+var errProtected = errors.New("PID 1 and mcpdoctor itself are never signalled")
 
 // Handle is an open process: it can be signalled and watched whatever happens to its PID. No method
 // blocks. The error of a signal is [ErrGone] when the process has exited, [os.ErrClosed] after Close.
@@ -73,9 +73,9 @@ type process struct {
 	osHandle
 }
 
-func (h *process) Terminate() error { return h.send(toTerminate) }
-func (h *process) Continue() error  { return h.send(toContinue) }
-func (h *process) Kill() error      { return h.send(toKill) }
+func (h *process) Terminate() error { return h.send(sigterm) }
+func (h *process) Continue() error  { return h.send(sigcont) }
+func (h *process) Kill() error      { return h.send(sigkill) }
 func (h *process) Ended() bool      { return h.ended() }
 
 func (h *process) Close() {
@@ -85,21 +85,12 @@ func (h *process) Close() {
 	}
 }
 
-func (h *process) send(a action) error {
+func (h *process) send(s sig) error {
 	switch {
 	case h.closed:
 		return os.ErrClosed
 	case h.ended(): // a zombie accepts signals and ignores them
 		return ErrGone
 	}
-	return h.signal(a)
+	return h.signal(s)
 }
-
-// action is a signal, by its meaning.
-type action int
-
-const (
-	toTerminate action = iota
-	toContinue
-	toKill
-)

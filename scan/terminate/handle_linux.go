@@ -18,8 +18,8 @@ type osHandle struct {
 }
 
 var (
-	errHidden         = errors.New("it is there, but /proc does not show it")
-	errOtherNamespace = errors.New("/proc is that of another PID namespace, in which the PID means another process")
+	errHidden         = errors.New("/proc hides it")
+	errOtherNamespace = errors.New("/proc belongs to another PID namespace, where the PID is another process")
 )
 
 func (h *process) open() error { return h.openWith(unix.PidfdOpen) }
@@ -106,13 +106,8 @@ func (h *process) checkTracer() error {
 	if err != nil {
 		return err
 	}
-	for line := range bytes.Lines(content) {
-		if value, ok := bytes.CutPrefix(line, []byte("TracerPid:")); ok {
-			if tracer := string(bytes.TrimSpace(value)); tracer != "0" {
-				return fmt.Errorf("pid %s debugs or traces it", tracer)
-			}
-			return nil
-		}
+	if tracer := field(content, "TracerPid:"); tracer != "" && tracer != "0" {
+		return fmt.Errorf("pid %s is debugging or tracing it", tracer)
 	}
 	return nil
 }
@@ -120,14 +115,21 @@ func (h *process) checkTracer() error {
 // parsePidfd returns the PID in the fdinfo of a pidfd, which is that in the namespace of /proc: 0 when the
 // process is not in it, -1 when it has exited and was waited for.
 func parsePidfd(fdinfo []byte) int64 {
-	for line := range bytes.Lines(fdinfo) {
-		if value, ok := bytes.CutPrefix(line, []byte("Pid:")); ok {
-			if pid, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 64); err == nil {
-				return pid
-			}
+	pid, err := strconv.ParseInt(field(fdinfo, "Pid:"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// field returns the value of the first line with this key.
+func field(content []byte, key string) string {
+	for line := range bytes.Lines(content) {
+		if value, ok := bytes.CutPrefix(line, []byte(key)); ok {
+			return string(bytes.TrimSpace(value))
 		}
 	}
-	return 0
+	return ""
 }
 
 func (h *process) read(path string) ([]byte, error) {
@@ -135,17 +137,7 @@ func (h *process) read(path string) ([]byte, error) {
 	return r.ReadFile("/proc/"+path, len(r.Buf), nil)
 }
 
-func (h *process) signal(a action) error {
-	var s unix.Signal
-	switch a {
-	case toTerminate:
-		s = unix.SIGTERM
-	case toContinue:
-		s = unix.SIGCONT
-	case toKill:
-		s = unix.SIGKILL
-	}
-	var err error
+func (h *process) signal(s sig) (err error) {
 	if h.fd >= 0 {
 		err = unix.PidfdSendSignal(h.fd, s, nil, 0)
 	} else if err = h.checkIdentity(); err == nil {

@@ -20,9 +20,6 @@ func (h *process) close() {}
 // checkIdentity returns an error unless the PID belongs, by its start time, to the process that the ID
 // names and that is running.
 func (h *process) checkIdentity() error {
-	if err := unix.Kill(h.id.PID, 0); err == unix.ESRCH {
-		return ErrGone
-	}
 	running, err := scan.Running(h.id)
 	switch {
 	case err != nil && errors.Is(unix.Kill(h.id.PID, 0), unix.ESRCH):
@@ -35,20 +32,11 @@ func (h *process) checkIdentity() error {
 	return nil
 }
 
-func (h *process) signal(a action) error {
-	if err := h.checkIdentity(); err != nil {
-		return err
+func (h *process) signal(s sig) error {
+	err := h.checkIdentity()
+	if err == nil {
+		err = unix.Kill(h.id.PID, s)
 	}
-	var s unix.Signal
-	switch a {
-	case toTerminate:
-		s = unix.SIGTERM
-	case toContinue:
-		s = unix.SIGCONT
-	case toKill:
-		s = unix.SIGKILL
-	}
-	err := unix.Kill(h.id.PID, s)
 	if err == unix.ESRCH {
 		return ErrGone
 	}

@@ -7,6 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+type sig int
+
+const (
+	sigterm sig = iota // TerminateProcess, as sigkill
+	sigcont            // nothing
+	sigkill
+)
+
 // osHandle is a handle, which keeps the PID from being reused while it is open.
 type osHandle struct {
 	handle windows.Handle
@@ -35,8 +43,8 @@ func (h *process) open() error {
 	return nil
 }
 
-func (h *process) signal(a action) error {
-	if a == toContinue {
+func (h *process) signal(s sig) error {
+	if s == sigcont {
 		return nil
 	}
 	err := windows.TerminateProcess(h.handle, 1)

@@ -108,7 +108,7 @@ func openGroup(ctx context.Context, open func(scan.ID) (Handle, error), ids Grou
 			t.handle = h
 		}
 		if t.result.Outcome == Refused {
-			g.refuse(fmt.Errorf("pid %d, which was to end with it, could not be opened: %w", t.result.ID.PID, err))
+			g.refuse(fmt.Errorf("pid %d of the same server could not be opened: %w", t.result.ID.PID, err))
 			break
 		}
 	}
@@ -129,7 +129,7 @@ func (g *group) refuse(err error) {
 func (g *group) refuseLater(stage int) {
 	for _, t := range g.targets {
 		if t.stage == stage && t.result.Outcome == Refused {
-			g.refuse(fmt.Errorf("pid %d, which was to end before it, could not be signalled: %w", t.result.ID.PID, t.result.Err))
+			g.refuse(fmt.Errorf("pid %d, to be terminated before it, could not be signalled: %w", t.result.ID.PID, t.result.Err))
 			return
 		}
 	}

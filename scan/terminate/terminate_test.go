@@ -348,7 +348,7 @@ func TestTerminateScripted(t *testing.T) {
 func TestTerminateRefusalNamesTheCause(t *testing.T) {
 	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {open: errRefused}}}
 	results := h.run(t, t.Context(), time.Hour, newGroup([]int{1}, []int{2}))
-	if err := results[0][0].Err; err == nil || err.Error() != "pid 2, which was to end with it, could not be opened: operation not permitted" {
+	if err := results[0][0].Err; err == nil || err.Error() != "pid 2 of the same server could not be opened: operation not permitted" {
 		t.Errorf("pid 1: %v", err)
 	}
 	if err := results[0][1].Err; err != errRefused {
