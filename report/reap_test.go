@@ -182,7 +182,7 @@ func eventful() *reap.Plan {
 	second.s.Processes = slices.DeleteFunc(second.s.Processes, func(p scan.Process) bool { return p.PID/10 == 11 }) // it has ended
 	fates := [][]terminate.Outcome{
 		{terminate.Ended, terminate.Ended}, {terminate.Killed, terminate.Ended}, {terminate.Killed, terminate.Killed}, {terminate.Refused, terminate.Refused},
-		{terminate.Ended, terminate.Survived}, {terminate.Unsettled, terminate.Unasked}, {terminate.Gone, terminate.Gone},
+		{terminate.Ended, terminate.Survived}, {terminate.NotFinished, terminate.NotStarted}, {terminate.Gone, terminate.Gone},
 	}
 	p := told(confirmed(planned(several(), hour), second, hour), func(i, process int) terminate.Outcome { return fates[i][process] })
 	p.Problems = append(p.Problems, "the processes of 2 containers could not be seen")
@@ -267,7 +267,7 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *reap.Plan)) {
 	for _, r := range rules.Rules() {
 		all = append(all, r.ID)
 	}
-	outcomes := []terminate.Outcome{terminate.Ended, terminate.Ended, terminate.Killed, terminate.Gone, terminate.Refused, terminate.Survived, terminate.Unasked, terminate.Unsettled}
+	outcomes := []terminate.Outcome{terminate.Ended, terminate.Ended, terminate.Killed, terminate.Gone, terminate.Refused, terminate.Survived, terminate.NotStarted, terminate.NotFinished}
 	for name, s := range tables {
 		t.Run(name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(len(s.Processes)), 4))

@@ -94,7 +94,7 @@ func (p *printer) outcome(in reap.PlannedInstance) (outcome, why string) {
 		return p.s.info.Render("skipped"), in.Reason
 	case reap.Planned:
 		return p.s.err.Render("still running:"), "nothing was done yet"
-	case terminate.Unasked, terminate.Unsettled:
+	case terminate.NotStarted, terminate.NotFinished:
 		return p.s.err.Render("still running (interrupted):"), reasons(in.Processes)
 	}
 	return p.s.err.Render(fmt.Sprintf("still running (%s):", in.Outcome)), reasons(in.Processes)
@@ -158,7 +158,7 @@ func total(plan *reap.Plan) string {
 	line += counts(", ", count{n[terminate.Killed], "by SIGKILL"})
 	line += counts(". ", count{n[terminate.Gone], "had already exited"}, count{n[reap.Skipped], "skipped"})
 	line += counts(". Still running: ", count{n[terminate.Refused], "refused"}, count{n[terminate.Survived], "survived"},
-		count{n[terminate.Unasked] + n[terminate.Unsettled], "interrupted"}, count{n[reap.Planned], "not signalled"})
+		count{n[terminate.NotStarted] + n[terminate.NotFinished], "interrupted"}, count{n[reap.Planned], "not signalled"})
 	return line + "."
 }
 

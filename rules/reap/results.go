@@ -24,7 +24,7 @@ func (p *Plan) Record(results [][]terminate.Result) {
 
 // worstFirst orders outcomes: an instance has the worst outcome of its processes.
 var worstFirst = []terminate.Outcome{
-	terminate.Survived, terminate.Refused, terminate.Unasked, terminate.Unsettled, terminate.Killed, terminate.Ended, terminate.Gone,
+	terminate.Survived, terminate.Refused, terminate.NotStarted, terminate.NotFinished, terminate.Killed, terminate.Ended, terminate.Gone,
 }
 
 func (d *PlannedInstance) record(results []terminate.Result) {
@@ -54,9 +54,9 @@ func whyRunning(r terminate.Result) string {
 		return fmt.Sprintf("it could not be signalled: %v", r.Err)
 	case terminate.Survived:
 		return "it is still running after SIGKILL: the kernel is waiting for a device or file system"
-	case terminate.Unasked:
+	case terminate.NotStarted:
 		return "mcpdoctor was interrupted before it sent SIGTERM"
-	case terminate.Unsettled:
+	case terminate.NotFinished:
 		return "mcpdoctor was interrupted after SIGTERM, before it had exited"
 	}
 	return ""
@@ -139,7 +139,7 @@ func (p *Plan) summarise() {
 	p.Summary.Skipped = n[Skipped]
 	p.Summary.Refused = n[terminate.Refused]
 	p.Summary.Survived = n[terminate.Survived]
-	p.Summary.Interrupted = n[terminate.Unasked] + n[terminate.Unsettled]
+	p.Summary.Interrupted = n[terminate.NotStarted] + n[terminate.NotFinished]
 	p.Summary.RSSBytes, p.Summary.PSSBytes = memory(released)
 }
 

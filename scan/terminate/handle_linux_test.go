@@ -391,7 +391,7 @@ func TestOpenTraced(t *testing.T) {
 	if _, err := unix.Wait4(child.pid, nil, unix.WALL, nil); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := Open(id); err == nil || !strings.Contains(err.Error(), "debugs") {
+	if h, err := Open(id); err == nil || !strings.Contains(err.Error(), "debugging or tracing it") {
 		t.Errorf("Open says %v", err)
 		if err == nil {
 			h.Close()

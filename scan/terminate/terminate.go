@@ -25,13 +25,13 @@ type Outcome string
 
 // The outcomes. The last four mean that the process was still running when it was last checked.
 const (
-	Gone      Outcome = "gone"      // it had exited before anything was sent to it
-	Ended     Outcome = "ended"     // it exited after SIGTERM, or after the processes of an earlier stage had
-	Killed    Outcome = "killed"    // it exited only after SIGKILL
-	Refused   Outcome = "refused"   // it, or another of its group, could not be opened or signalled
-	Survived  Outcome = "survived"  // it is still running after SIGKILL
-	Unasked   Outcome = "unasked"   // Terminate was interrupted before anything was sent to it
-	Unsettled Outcome = "unsettled" // Terminate was interrupted after SIGTERM, before it had exited
+	Gone        Outcome = "gone"      // it had exited before anything was sent to it
+	Ended       Outcome = "ended"     // it exited after SIGTERM, or after the processes of an earlier stage had
+	Killed      Outcome = "killed"    // it exited only after SIGKILL
+	Refused     Outcome = "refused"   // it, or another of its group, could not be opened or signalled
+	Survived    Outcome = "survived"  // it is still running after SIGKILL
+	NotStarted  Outcome = "unasked"   // Terminate was interrupted before anything was sent to it
+	NotFinished Outcome = "unsettled" // Terminate was interrupted after SIGTERM, before it had exited
 )
 
 // Exited reports whether the process has exited, for whatever reason.
@@ -94,7 +94,7 @@ func openGroup(ctx context.Context, open func(scan.ID) (Handle, error), ids Grou
 	g := &group{stages: len(ids.Stages)}
 	for i, stage := range ids.Stages {
 		for _, id := range stage {
-			g.targets = append(g.targets, &target{stage: i, result: Result{ID: id, Outcome: Unasked}})
+			g.targets = append(g.targets, &target{stage: i, result: Result{ID: id, Outcome: NotStarted}})
 		}
 	}
 	for _, t := range g.targets {
@@ -118,7 +118,7 @@ func openGroup(ctx context.Context, open func(scan.ID) (Handle, error), ids Grou
 // refuse marks as refused every process that has no outcome yet.
 func (g *group) refuse(err error) {
 	for _, t := range g.targets {
-		if t.result.Outcome == Unasked {
+		if t.result.Outcome == NotStarted {
 			t.result.Outcome, t.result.Err = Refused, err
 		}
 	}
@@ -224,7 +224,7 @@ func (g *group) terminateOne(t *target) {
 		g.failed(t, err)
 		return
 	}
-	g.signalled, t.result.Outcome = true, Unsettled
+	g.signalled, t.result.Outcome = true, NotFinished
 	// A stopped process sees SIGTERM only when it continues; to others SIGCONT does nothing (signal(7)).
 	t.handle.Continue() //nolint:errcheck // SIGKILL will do
 }

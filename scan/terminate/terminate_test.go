@@ -503,7 +503,7 @@ func TestTerminateInterruptedWhileOpening(t *testing.T) {
 }
 
 func TestOutcomeExited(t *testing.T) {
-	for o, want := range map[Outcome]bool{Gone: true, Ended: true, Killed: true, Refused: false, Survived: false, Unasked: false, Unsettled: false} {
+	for o, want := range map[Outcome]bool{Gone: true, Ended: true, Killed: true, Refused: false, Survived: false, NotStarted: false, NotFinished: false} {
 		if got := o.Exited(); got != want {
 			t.Errorf("%s: %v", o, got)
 		}
