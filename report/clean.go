@@ -173,7 +173,7 @@ func visible(s string) string {
 }
 
 func hidden(r rune) bool {
-	return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) || r == 0x2028 || r == 0x2029
+	return !unicode.IsGraphic(r)
 }
 
 // shorten cuts a string to so many bytes, at a whole character, and says so.

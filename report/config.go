@@ -13,8 +13,8 @@ import (
 // ConfigJSON writes a configuration as one JSON value, to the contract that [configured.Report] is.
 func ConfigJSON(w io.Writer, c *configured.Report) error { return writeJSON(w, pass(configGate, c)) }
 
-// ConfigText writes a configuration for people: what is configured, by client and file, how much of
-// it runs, and what could be better. Verbose adds every place that was looked at.
+// ConfigText writes a configuration for people: what is configured, by client and file, how much of it is running, and
+// advice. Verbose adds every file that was looked for.
 func ConfigText(w io.Writer, c *configured.Report, o Options) error {
 	p := newPrinter(w, o)
 	c = pass(configGate, c)
@@ -35,8 +35,8 @@ func ConfigText(w io.Writer, c *configured.Report, o Options) error {
 	}
 	if len(c.Problems) > 0 {
 		p.line("")
+		p.notes(c.Problems)
 	}
-	p.notes(c.Problems)
 	return p.err
 }
 
@@ -80,7 +80,7 @@ func (p *printer) configFile(servers []configured.Server) {
 	p.table(t)
 }
 
-// startedAs is how a server is reached, in one line.
+// startedAs is the command or URL of a server.
 func startedAs(s configured.Server) string {
 	if s.URL != "" {
 		return s.URL + " (" + string(s.Transport) + ")"
@@ -88,7 +88,7 @@ func startedAs(s configured.Server) string {
 	return commandOf(s.Command, s.Args)
 }
 
-// commandOf writes a command so that the ends of its words can be seen.
+// commandOf joins a command, with quotes around words that have spaces.
 func commandOf(command string, args []string) string {
 	words := append([]string{command}, args...)
 	for i, w := range words {
@@ -99,7 +99,7 @@ func commandOf(command string, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// fewItems is how many servers of an advice are shown unless all are asked for.
+// fewItems is how many servers of one advice are shown without -v.
 const fewItems = 4
 
 func (p *printer) advice(a configured.Advice) {
@@ -117,7 +117,7 @@ func (p *printer) advice(a configured.Advice) {
 			words += ": " + item.Note
 		}
 		p.wrapped("at", words)
-		p.commands("run", item.Commands)
+		p.copied("run", item.Commands...)
 		if item.Entry != nil {
 			p.copied("start", commandOf(item.Entry.Command, item.Entry.Args))
 		}
@@ -125,8 +125,8 @@ func (p *printer) advice(a configured.Advice) {
 }
 
 func (p *printer) places(places []config.Place) {
-	p.heading("All places")
-	t := table{head: []string{"CLIENT", "THERE", "PLACE"}}
+	p.heading("All files")
+	t := table{head: []string{"CLIENT", "FOUND", "FILE"}}
 	for _, at := range places {
 		there := string(at.State)
 		switch {

@@ -12,18 +12,13 @@ func Explain(w io.Writer, r *rules.Rule, o Options) error {
 	p := newPrinter(w, o)
 	p.line(p.s.bold.Render(r.ID) + ": " + r.Title)
 	p.line("")
-	for _, l := range p.wrap(r.Why, 0) {
-		p.line(l)
-	}
-	p.section("What it wants to see", r.Evidence)
+	p.hanging("", "", r.Why, p.s.plain)
+	p.section("What it looks for", r.Evidence)
 	p.section("When it may be wrong", r.Wrong)
 	p.section("What you can change", r.Remedy)
 	for _, c := range r.Code {
-		p.line("")
-		p.line(p.s.bold.Render("Code for " + runtimeNames[c.Runtime]))
-		for _, l := range p.wrap(c.Where, 2) {
-			p.line("  " + l)
-		}
+		p.heading("Code for " + runtimeNames[c.Runtime])
+		p.hanging("  ", "  ", c.Where, p.s.plain)
 		p.line("")
 		p.code(c)
 	}
@@ -31,18 +26,15 @@ func Explain(w io.Writer, r *rules.Rule, o Options) error {
 	p.wrapped("level", string(r.Severity)+", unless the evidence says otherwise")
 	p.wrapped("reap", r.Reap)
 	if r.Probe {
-		p.wrapped("found", "by mcpdoctor probe URL; scan cannot see it")
+		p.wrapped("found", "by mcpdoctor probe URL, not by scan")
 	}
 	return p.err
 }
 
 func (p *printer) section(title string, items []string) {
-	p.line("")
-	p.line(p.s.bold.Render(title))
+	p.heading(title)
 	for _, item := range items {
-		for i, l := range p.wrap(item, 4) {
-			p.line([]string{"  - ", "    "}[min(i, 1)] + l)
-		}
+		p.hanging("  - ", "    ", item, p.s.plain)
 	}
 }
 
@@ -51,16 +43,15 @@ func RuleList(w io.Writer, all []*rules.Rule, o Options) error {
 	p := newPrinter(w, o)
 	t := table{head: []string{"ID", "LEVEL", "SAYS"}}
 	for _, r := range all {
-		t.row(r.ID, string(r.Severity), r.Title)
+		t.row(r.ID, r.Severity, r.Title)
 	}
 	p.table(t)
 	return p.err
 }
 
-// runtimeNames are the runtimes of snippets as people write them.
 var runtimeNames = map[string]string{"node": "Node", "python": "Python", "go": "Go"}
 
-// code writes a snippet to be copied, so that no line of it is wrapped.
+// code writes a snippet as it is, so that it can be copied.
 func (p *printer) code(c rules.Snippet) {
 	for l := range strings.SplitSeq(strings.TrimSuffix(c.Code, "\n"), "\n") {
 		p.line("    " + strings.ReplaceAll(l, "\t", "    "))

@@ -94,28 +94,25 @@ func grouped[T any](all []T, key func(T) string) [][]T {
 func (p *printer) planned(instances []reap.PlannedInstance) {
 	first := instances[0]
 	p.line("")
-	for _, l := range p.wrap(first.Title, 0) {
-		p.line(p.s.bold.Render(l))
-	}
+	p.hanging("", "", first.Title, p.s.bold)
 	p.wrapped("rule", first.Rule+", "+string(first.Confidence))
 	p.wrapped("why", first.Evidence...)
-	processes, rss, lines := 0, int64(0), 0
+	processes, rss := 0, int64(0)
 	for _, in := range instances {
 		processes += len(in.Processes)
 		rss += in.RSSBytes
-		lines += 1 + len(branches(in))
 	}
 	if len(instances) > 1 { // of one, the table has the sum
 		p.wrapped("total", amount(len(instances), processes, rss)+":")
 	}
-	brief := len(instances) > 1 && lines > treeRows && !p.o.Verbose
+	brief := len(instances) > 1 && len(instances)+processes > treeRows && !p.o.Verbose
 	t := table{head: []string{"PID", "AGE", "RSS", "SERVER", "COMMAND"}}
 	for _, in := range instances {
 		t.row(pidList(pidsOf(in.Processes), fewPIDs), age(in.AgeSeconds, in.Started), format.Bytes(in.RSSBytes), in.Server, worker(in).Command)
-		if brief {
+		if brief || len(in.Processes) == 1 {
 			continue
 		}
-		for i, target := range branches(in) {
+		for i, target := range in.Processes {
 			line, _ := branch(i, len(in.Processes))
 			t.row(target.PID, rowAge(target.Row), size(target.RSSBytes), line+target.Role, strings.TrimSpace(target.Command))
 		}
@@ -123,14 +120,6 @@ func (p *printer) planned(instances []reap.PlannedInstance) {
 	p.shorten(&t)
 	p.table(t)
 	p.wrapped("kept", p.leftWords(instances)...)
-}
-
-// branches are the processes of an instance that get a line of their own: none if it is only one.
-func branches(in reap.PlannedInstance) []reap.Target {
-	if len(in.Processes) == 1 {
-		return nil
-	}
-	return in.Processes
 }
 
 // keptWords says what is kept and why: together what has the same reason, unless everything was asked for.

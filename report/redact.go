@@ -200,10 +200,8 @@ func (r redactor) stops(joined string) string {
 	switch {
 	case r.strict:
 		return " "
-	case strings.Contains(joined, ":"):
+	case strings.ContainsAny(joined, ":="):
 		return " \"'\n\t&;,\\"
-	case strings.Contains(joined, "="):
-		return " \"'\n\t&;"
 	}
 	return " \"'\n\t"
 }

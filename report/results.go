@@ -31,25 +31,16 @@ func Results(w io.Writer, plan *reap.Plan, o Options) error {
 			exited = append(exited, in)
 		}
 	}
-	for _, l := range p.wrap(total(plan), 0) {
-		p.line(p.s.bold.Render(l))
-	}
-	p.hanging("", causes(plan))
-	p.hanging("kept ", p.leftWords(exited))
-	p.hanging("kept ", p.keptWords(plan))
-	p.hanging("note: ", plan.Problems)
-	return p.err
-}
-
-// hanging writes texts behind a label, and on a terminal goes on below each a little to the right.
-func (p *printer) hanging(label string, texts []string) {
-	for _, text := range texts {
-		indent := ""
-		for _, l := range p.wrap(label+text, 2) {
-			p.line(indent + l)
-			indent = "  "
+	p.hanging("", "", total(plan), p.s.bold)
+	for _, group := range []struct {
+		label string
+		texts []string
+	}{{"", causes(plan)}, {"kept ", p.leftWords(exited)}, {"kept ", p.keptWords(plan)}, {"note: ", plan.Problems}} {
+		for _, text := range group.texts {
+			p.hanging("", "  ", group.label+text, p.s.plain)
 		}
 	}
+	return p.err
 }
 
 // causes says what made the instances of each finding leak. The lines of orphans say it already.
@@ -74,7 +65,7 @@ func (p *printer) result(in reap.PlannedInstance) {
 	if !in.Started.IsZero() {
 		name += ", " + seconds(in.AgeSeconds) + " old"
 	}
-	p.hanging("", []string{outcome + " " + name + memory(in.RSSBytes) + ": " + in.Rule + ", " + why})
+	p.hanging("", "  ", outcome+" "+name+memory(in.RSSBytes)+": "+in.Rule+", "+why, p.s.plain)
 }
 
 // outcome returns the outcome of an instance in words, and the reason.
@@ -114,7 +105,7 @@ func ignoredSIGTERM(targets []reap.Target) string {
 	return "pid " + pidList(pids, len(pids)) + " ignored SIGTERM"
 }
 
-// reasons says why processes of an instance are still running, and which others exited.
+// reasons says why processes of an instance are still running, and which exited.
 func reasons(targets []reap.Target) string {
 	why := func(t reap.Target) string {
 		if t.Outcome.Exited() {
@@ -126,9 +117,6 @@ func reasons(targets []reap.Target) string {
 	if len(groups) == 1 {
 		return why(targets[0])
 	}
-	slices.SortStableFunc(groups, func(a, b []reap.Target) int { // what exited comes last
-		return strings.Compare(fmt.Sprint(a[0].Outcome.Exited()), fmt.Sprint(b[0].Outcome.Exited()))
-	})
 	var out []string
 	for _, same := range groups {
 		out = append(out, "pid "+pidList(pidsOf(same), len(same))+": "+why(same[0]))

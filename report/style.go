@@ -7,14 +7,13 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// styles are the few ways in which words are set apart. Only the sixteen named colours are used:
-// they follow the reader's own theme.
+// styles use only the sixteen named colours, which follow the reader's own theme.
 type styles struct {
-	bold, dim, err, warn, info, good lipgloss.Style
+	plain, bold, dim, err, warn, info, good lipgloss.Style
 }
 
-// newStyles makes them on a renderer of its own, told whether to use colour. lipgloss's global one
-// would ask the terminal for its background and wait for the answer.
+// newStyles uses a renderer of its own: lipgloss's global one would ask the terminal for its background and wait for
+// the answer.
 func newStyles(w io.Writer, colour bool) styles {
 	profile := termenv.Ascii
 	if colour {
@@ -25,11 +24,12 @@ func newStyles(w io.Writer, colour bool) styles {
 	r.SetHasDarkBackground(true)
 	plain := r.NewStyle().TabWidth(lipgloss.NoTabConversion)
 	return styles{
-		bold: plain.Bold(true),
-		dim:  plain.Faint(true),
-		err:  plain.Bold(true).Foreground(lipgloss.ANSIColor(1)),
-		warn: plain.Bold(true).Foreground(lipgloss.ANSIColor(3)),
-		info: plain.Bold(true).Foreground(lipgloss.ANSIColor(6)),
-		good: plain.Bold(true).Foreground(lipgloss.ANSIColor(2)),
+		plain: plain,
+		bold:  plain.Bold(true),
+		dim:   plain.Faint(true),
+		err:   plain.Bold(true).Foreground(lipgloss.ANSIColor(1)),
+		warn:  plain.Bold(true).Foreground(lipgloss.ANSIColor(3)),
+		info:  plain.Bold(true).Foreground(lipgloss.ANSIColor(6)),
+		good:  plain.Bold(true).Foreground(lipgloss.ANSIColor(2)),
 	}
 }

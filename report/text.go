@@ -65,22 +65,39 @@ func (p *printer) heading(s string) {
 	p.line(p.s.bold.Render(s))
 }
 
+// hanging writes a text behind a head, and goes on below it behind an indent.
+func (p *printer) hanging(head, indent, text string, style lipgloss.Style) {
+	for _, l := range p.wrap(text, len(indent)) {
+		p.line(head + style.Render(l))
+		head = indent
+	}
+}
+
 // labels are written in a column of this width.
 const labelWidth = 8
+
+func (p *printer) label(s string) string {
+	space := strings.Repeat(" ", max(1, labelWidth-len(s)))
+	if s == "" {
+		return space
+	}
+	return p.s.dim.Render(s) + space
+}
 
 // wrapped writes texts in the column beside a label.
 func (p *printer) wrapped(label string, texts ...string) {
 	for _, text := range texts {
-		for _, l := range p.wrap(text, labelWidth) {
-			p.copied(label, l)
-			label = ""
-		}
+		p.hanging(p.label(label), p.label(""), text, p.s.plain)
+		label = ""
 	}
 }
 
-// copied writes a line beside a label as it is, so that it can be copied from the terminal.
-func (p *printer) copied(label, line string) {
-	p.line(p.s.dim.Render(label) + strings.Repeat(" ", max(1, labelWidth-len(label))) + line)
+// copied writes lines beside a label as they are, so that they can be copied from the terminal.
+func (p *printer) copied(label string, lines ...string) {
+	for _, l := range lines {
+		p.line(p.label(label) + l)
+		label = ""
+	}
 }
 
 func (p *printer) notes(texts []string) {
@@ -173,25 +190,12 @@ func (p *printer) finding(f rules.Finding) {
 	p.line("")
 	style := map[rules.Severity]lipgloss.Style{rules.Error: p.s.err, rules.Warning: p.s.warn, rules.Info: p.s.info}[f.Severity]
 	label := strings.ToUpper(string(f.Severity))
-	for i, l := range p.wrap(f.Title, len(label)+1) {
-		if i == 0 {
-			p.line(style.Render(label) + " " + p.s.bold.Render(l))
-		} else {
-			p.line(strings.Repeat(" ", len(label)+1) + p.s.bold.Render(l))
-		}
-	}
+	p.hanging(style.Render(label)+" ", strings.Repeat(" ", len(label)+1), f.Title, p.s.bold)
 	p.wrapped("rule", f.Rule+", "+string(f.Confidence))
 	p.wrapped("why", f.Evidence...)
 	p.tree(f)
 	p.wrapped("fix", append([]string{f.Remedy.Summary}, f.Remedy.Steps...)...)
-	p.commands("run", f.Remedy.Commands)
-}
-
-func (p *printer) commands(label string, lines []string) {
-	for _, l := range lines {
-		p.copied(label, l)
-		label = ""
-	}
+	p.copied("run", f.Remedy.Commands...)
 }
 
 func (p *printer) servers(r *rules.Report) {
@@ -201,7 +205,7 @@ func (p *printer) servers(r *rules.Report) {
 	p.heading("All servers")
 	t := table{head: []string{"PID", "AGE", "RSS", "VERDICT", "SERVER", "BECAUSE"}}
 	for _, s := range r.Servers {
-		t.row(s.RootPID, age(s.AgeSeconds, s.Started), format.Bytes(s.RSSBytes), s.Verdict, s.Server, with(s.Because, s.Mode))
+		t.row(s.RootPID, age(s.AgeSeconds, s.Started), format.Bytes(s.RSSBytes), s.Verdict, s.Server, strings.TrimSuffix(s.Because+"; "+s.Mode, "; "))
 	}
 	p.table(t)
 }
@@ -214,17 +218,9 @@ func (p *printer) owners(title string, all []rules.Owning) {
 	t := table{head: []string{"PID", "AGE", "RSS", "SERVERS", "NAME"}}
 	for _, o := range all {
 		name := strings.TrimSpace(o.Name + " " + o.Version + " " + strings.Join(o.Listen, " "))
-		t.row(o.PID, age(o.AgeSeconds, o.Started), format.Bytes(o.RSSBytes), o.Servers, with(name, o.Mode))
+		t.row(o.PID, age(o.AgeSeconds, o.Started), format.Bytes(o.RSSBytes), o.Servers, strings.TrimSuffix(name+"; "+o.Mode, "; "))
 	}
 	p.table(t)
-}
-
-// with adds what else is known.
-func with(s, more string) string {
-	if more == "" {
-		return s
-	}
-	return s + "; " + more
 }
 
 // age is "-" for a process whose start is not known.

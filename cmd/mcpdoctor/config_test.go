@@ -77,7 +77,7 @@ func TestConfig(t *testing.T) {
 		t.Error("places are listed without -v")
 	}
 	r = doctorIn(t, w, "", "config", "-v")
-	for _, want := range []string{"All places\n", "absent", home + "/.gemini/settings.json\n", "broken: invalid TOML, line 2"} {
+	for _, want := range []string{"All files\n", "absent", home + "/.gemini/settings.json\n", "broken: invalid TOML, line 2"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("-v: %q is missing in\n%s", want, r.out)
 		}
