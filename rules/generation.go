@@ -115,7 +115,7 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older one may be in use")
 	}
 	c.remedy = Remedy{
-		Summary: fmt.Sprintf("quit and reopen %s, which terminates all of them; then update it", client.Name),
+		Summary: fmt.Sprintf("%s %s, which terminates all of them; then update it", client.Recognition.Client.Restart(), client.Name),
 		Steps:   []string{"disable servers that you do not need in every conversation, or run them once over Streamable HTTP"},
 	}
 	if len(stale) > 0 {

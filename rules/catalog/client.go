@@ -53,9 +53,9 @@ func (c *Client) NonInteractive(a Args) bool {
 // IsEditor reports whether the client also starts language servers, as it starts MCP servers.
 func (c *Client) IsEditor() bool { return c != nil && c.Kind == Editor }
 
-// Restart is what a person does to end the client with all its servers, and to start it again.
+// Restart is what a person does to terminate the client with all its servers, and to start it again.
 func (c *Client) Restart() string {
-	if c != nil && c.Kind == Daemon {
+	if c == nil || c.Kind == Daemon {
 		return "restart"
 	}
 	return "quit and reopen"

@@ -1,9 +1,10 @@
 package process
 
 import (
+	"strings"
+
 	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
-	"strings"
 )
 
 // Conventions are the names that MCP servers have. Only the program counts, never the rest of the line: folders called
@@ -18,8 +19,8 @@ func convention(c *command.Command) Confidence {
 		return ""
 	case job(c):
 		return "" // terminating it halfway may do real damage
-	case c.Runtime == "java" && modding(c.Program):
-		return "" // "MCP" was Minecraft's Coder Pack first
+	case c.Runtime == "java" && hasWord(c.Program, minecraft):
+		return ""
 	case c.Kind == command.KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
 		return ""
 	case serverName(command.ModuleStem(c.Program)) && c.NamedByFolder:
@@ -35,8 +36,8 @@ func convention(c *command.Command) Confidence {
 		return Likely // one of the scripts of x-mcp
 	case camelName(command.LastSegment(c.Path)):
 		return Likely
-	case extensionFolder(c):
-		return Likely
+	case c.Kind == command.KindScript && strings.Contains(c.Path, "Claude Extensions"):
+		return Likely // Claude Desktop keeps its extensions there, all of which are servers
 	}
 	switch c.Kind {
 	case command.KindScript, command.KindModule, command.KindPackage:
@@ -50,21 +51,18 @@ func convention(c *command.Command) Confidence {
 // job reports whether a program named like a server does one thing and exits, by its name (mcp-server-migrate) or its
 // first argument (x-mcp import dump.sql).
 func job(c *command.Command) bool {
-	if len(c.Args) > 0 && jobCommands[c.Args[0]] {
-		return true
-	}
-	for word := range strings.FieldsFuncSeq(command.LastSegment(c.Program), command.Separator) {
-		if jobWords[word] {
+	return len(c.Args) > 0 && jobCommands[c.Args[0]] || hasWord(command.LastSegment(c.Program), jobWords)
+}
+
+// hasWord reports whether a name has one of some words in it.
+func hasWord(name string, words map[string]bool) bool {
+	for w := range strings.FieldsFuncSeq(name, command.Separator) {
+		if words[w] {
 			return true
 		}
 	}
 	return false
 }
-
-var jobWords = catalog.Words("migrate migration migrations import backup restore seed train benchmark")
-
-var jobCommands = catalog.Words("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
-	"update upgrade test bench help version --help -h --version -V --up")
 
 // serverName reports whether a package, module, binary or script is named like a server: x-mcp, x_mcp_server,
 // mcp-server-x, @scope/mcp, x-mcp-stdio.
@@ -103,22 +101,12 @@ func serverName(name string) bool {
 	return false
 }
 
-// doing are first words of names that do something with servers: create-mcp-server, test_mcp.py.
-var doing = catalog.Words("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping probe publish " +
-	"register release reload remove restart scan setup stop test testing tests uninstall update upgrade use validate verify wait watch")
-
-// tending are first words of scripts that look after servers.
-var tending = catalog.Words("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
-
 func leading(name string) string {
 	if i := strings.IndexFunc(name, command.Separator); i > 0 {
 		return name[:i]
 	}
 	return name
 }
-
-// about are last words of names that are made around a server: mcp-server-tests.
-var about = catalog.Words("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing tests types utils")
 
 // imageName reports whether a container image is named like a server: mcp/time, x/y-mcp-server.
 func imageName(image string) bool {
@@ -130,17 +118,6 @@ func imageName(image string) bool {
 	return serverName(last)
 }
 
-// modding reports whether a Java program is named like one for Minecraft.
-func modding(name string) bool {
-	for w := range strings.FieldsFuncSeq(name, command.Separator) {
-		switch w {
-		case "forge", "minecraft", "fabric", "bukkit", "spigot", "mojang", "mcpbot", "srg", "decompile", "runtime":
-			return true
-		}
-	}
-	return false
-}
-
 // camelName reports whether a program is named like a server in the style of C# and Java: UnityMcpServer. MCP alone at the
 // end is not enough, since vendors of hardware have tools of such names.
 func camelName(name string) bool {
@@ -149,11 +126,6 @@ func camelName(name string) bool {
 		name = name[:len(name)-len(".exe")]
 	}
 	return strings.HasSuffix(name, "McpServer") || strings.HasSuffix(name, "MCPServer")
-}
-
-// extensionFolder reports whether a script lies where Claude Desktop keeps its extensions, all of which are servers.
-func extensionFolder(c *command.Command) bool {
-	return c.Kind == command.KindScript && strings.Contains(c.Path, "Claude Extensions")
 }
 
 // inMCPFolder reports whether a script called x-server lies in a folder called mcp.
@@ -181,20 +153,8 @@ func scriptName(c *command.Command) bool {
 	if !ok || rest == "" {
 		return false
 	}
-	for w := range strings.FieldsFuncSeq(rest, command.Separator) {
-		if around[w] || doing[w] || about[w] {
-			return false
-		}
-	}
-	return true
+	return !hasWord(rest, around) && !hasWord(rest, doing) && !hasWord(rest, about)
 }
-
-// around are words in the names of scripts that are not servers themselves.
-var around = catalog.Words("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard decorators discovery " +
-	"doctor eval evals event example examples exporter factory format handler health healthcheck helper helpers hook hooks host inspect inspector " +
-	"install integration io lib loader log logger manager migrate migration models monitor monitoring package parser plugin plugins pool pytest reaper " +
-	"registry report reporter router run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator " +
-	"watchdog watcher worker wrapper")
 
 // subCommand returns how sure it is that a program runs as a server: x mcp serve, x start-mcp-server, x --mcp. Any binary
 // may have an argument "mcp", so that it counts only for scripts and packages.
@@ -216,15 +176,44 @@ func subCommand(c *command.Command) Confidence {
 	case first == "mcp:start" || first == "mcp:serve":
 		return Likely
 	}
-	for i, arg := range c.Args[:min(len(c.Args), searched)] {
-		if arg == "--mcp" || arg == "--mcp-server" {
-			if i+1 == len(c.Args) || strings.HasPrefix(c.Args[i+1], "-") { // else it has a value: --mcp NAME
-				return Possible
-			}
+	for _, flag := range []string{"--mcp", "--mcp-server"} {
+		if value, ok := c.Flag(flag); ok && value == "" { // else it is something's name
+			return Possible
 		}
 	}
 	return ""
 }
 
-// serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
-var serving = catalog.Words("serve server start run stdio gateway")
+// Words in the names and arguments of programs.
+var (
+	// jobWords are in the names of programs that do one thing and exit, and jobCommands their first arguments.
+	jobWords    = catalog.Words("migrate migration migrations import backup restore seed train benchmark")
+	jobCommands = catalog.Words("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
+		"update upgrade test bench help version --help -h --version -V --up")
+
+	// doing are first words of names of programs that do something with servers: create-mcp-server, test_mcp.py.
+	doing = catalog.Words("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping " +
+		"probe publish register release reload remove restart scan setup stop test testing tests uninstall update upgrade use " +
+		"validate verify wait watch")
+
+	// tending are first words of scripts that look after servers.
+	tending = catalog.Words("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
+
+	// about are last words of names of what is made around a server: mcp-server-tests.
+	about = catalog.Words("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing " +
+		"tests types utils")
+
+	// minecraft are words in the names of Java programs for that game, whose Coder Pack was called MCP first.
+	minecraft = catalog.Words("forge minecraft fabric bukkit spigot mojang mcpbot srg decompile runtime")
+
+	// around are words in the names of scripts that are not servers themselves.
+	around = catalog.Words("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard " +
+		"decorators discovery doctor eval evals event example examples exporter factory format handler health healthcheck " +
+		"helper helpers hook hooks host inspect inspector install integration io lib loader log logger manager migrate " +
+		"migration models monitor monitoring package parser plugin plugins pool pytest reaper registry report reporter router " +
+		"run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator watchdog " +
+		"watcher worker wrapper")
+
+	// serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
+	serving = catalog.Words("serve server start run stdio gateway")
+)

@@ -11,27 +11,17 @@ import (
 // findProgram returns the row of the catalog that a command fulfils. A program that is known but fulfils none of its
 // rows is not recognised by its name alone.
 func findProgram(c *command.Command) (row *catalog.Program, known bool) {
-	name := c.Program
-	if c.Kind == command.KindImage {
-		name = command.LastSegment(name)
-	}
-	if row, known = findRow(name, c); known {
-		return row, true
-	}
-	if c.Kind == command.KindModule || c.Kind == command.KindPackage {
+	names := [...]string{c.Program, "", "", c.From}
+	switch c.Kind {
+	case command.KindImage:
+		names[0] = command.LastSegment(c.Program)
+	case command.KindModule, command.KindPackage:
 		// Python spells packages and modules differently, and names a module's entry with it.
-		name = command.ModuleStem(name)
-		if row, known = findRow(name, c); known {
-			return row, true
-		}
-		if strings.IndexByte(name, '_') >= 0 {
-			if row, known = findRow(strings.ReplaceAll(name, "_", "-"), c); known {
-				return row, true
-			}
-		}
+		names[1] = command.ModuleStem(c.Program)
+		names[2] = strings.ReplaceAll(names[1], "_", "-")
 	}
-	if c.From != "" {
-		if row, known = findRow(c.From, c); known {
+	for _, name := range names {
+		if row, known = findRow(name, c); known {
 			return row, true
 		}
 	}
