@@ -16,15 +16,15 @@ import (
 	"mcpdoctor/scan/stdio"
 )
 
-// checkTimeout is how long the processes of a server may take to end, as a scan allows it too: clients
-// on an SDK are done after 4 s, some servers need 15 s.
-const checkTimeout = 20 * time.Second
-
 const (
-	// checkStartup is how long a start may take at least: a package may have to be fetched first.
+	// checkTimeout is how long the processes of a server may take to exit, as in a scan: clients on an SDK kill
+	// them after 4 s, some servers need 15 s.
+	checkTimeout = 20 * time.Second
+
+	// checkStartup is how long a start may take at least: a package may have to be downloaded.
 	checkStartup = time.Minute
 
-	// checkRest is how long a server that has answered is left alone, for what it starts afterwards.
+	// checkRest is how long a server is left alone after the handshake: it may start helpers then.
 	checkRest = time.Second
 
 	// checkGrace is the time between SIGTERM and SIGKILL for processes that stay, as clients on an SDK have it:
@@ -42,21 +42,19 @@ func newCheck(w *world) *cobra.Command {
 	o := &checkOptions{timeout: span{checkTimeout}, color: choice{value: "auto", of: []string{"auto", "always", "never"}}}
 	c := verb(&cobra.Command{
 		Use:   "check [flags] -- COMMAND [ARG...]",
-		Short: "Start a stdio server, end it in three ways and say what it leaves behind",
-		Long: "check starts a server as a client does and asks for its tools. Then it closes the server's stdin; after a second start\n" +
-			"it sends SIGTERM to the first process; after a third it kills the client. Each time it looks what is left of all\n" +
-			"that was started, in which layer it was lost, and what can be changed. Everything is ended afterwards.\n\n" +
-			"The server is started with this environment in this folder. Each end is waited for as long as --timeout says, and\n" +
-			"each start for a minute, or longer when --timeout is longer.\n\n" +
-			"Exit code: 0 nothing failed, 1 something failed, 2 the command does not start or is no MCP server.",
+		Short: "Test whether a stdio server exits with its client.",
+		Long: "Start a stdio MCP server, shut it down in three ways, and report the processes that stay. The three ways, each after a\n" +
+			"fresh start: close its stdin, send SIGTERM to its first process, kill its client.\n\n" +
+			"The server runs in this directory with this environment. No tool is called. All its processes are terminated afterwards.\n\n" +
+			"Exit code: 0 all passed, 1 something failed, 2 the command does not start or is no MCP server.",
 		Example: "  mcpdoctor check -- node server.mjs\n  mcpdoctor check --timeout 5s -- npx -y @modelcontextprotocol/server-everything\n  mcpdoctor check --json -- uv run server.py",
 		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, args []string) error { return o.run(ctx, w, args) })
 	f := c.Flags()
-	f.SetInterspersed(false) // what follows the command is its own
-	f.BoolVar(&o.json, "json", false, "print what was found as JSON")
-	f.Var(&o.timeout, "timeout", "how long the server and all that it started may take to end, each time")
-	f.Var(&o.color, "color", "when to use colour")
+	f.SetInterspersed(false) // flags after the command belong to it
+	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	f.Var(&o.timeout, "timeout", "how long all processes may take to exit, each time")
+	f.Var(&o.color, "color", "use colour")
 	offer(c, "color", o.color.of)
 	return c
 }
@@ -64,14 +62,14 @@ func newCheck(w *world) *cobra.Command {
 func (o *checkOptions) run(ctx context.Context, w *world, command []string) error {
 	switch {
 	case len(command) == 0 || command[0] == "":
-		return &problem{what: "there is no command to check", hint: "give it after --, as a client's configuration has it: mcpdoctor check -- node server.mjs"}
+		return &problem{what: "there is no command to check", hint: "give the command of the client's configuration after --: mcpdoctor check -- node server.mjs"}
 	case o.timeout.Duration < time.Second:
-		return &problem{what: "--timeout is too short for a process to end", hint: "give it a second or more"}
+		return &problem{what: "--timeout is too short for a process to exit", hint: "it must be at least 1s"}
 	}
-	w.finish.Store(true) // to end what it starts
+	w.finish.Store(true) // to terminate what it starts
 	self, err := os.Executable()
 	if err != nil {
-		return &problem{what: "cannot find mcpdoctor's own program: " + err.Error(), hint: "start it by its path"}
+		return &problem{what: "cannot find mcpdoctor's own program: " + err.Error(), hint: "start mcpdoctor by its path"}
 	}
 	taken := w.now()
 	found, err := stdio.Check(ctx, stdio.Options{
@@ -87,9 +85,9 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 		what, hint := diagnose.Unchecked(f, command)
 		return &problem{what: report.Line(what), hint: report.Line(hint)}
 	case err != nil && ctx.Err() != nil:
-		return &problem{what: "interrupted", hint: "what was started has been ended"}
+		return &problem{what: "interrupted", hint: "all processes of the server have been terminated"}
 	case err != nil:
-		return &problem{what: "cannot check it: " + err.Error(), hint: "on Linux, /proc has to be mounted and readable; mcpdoctor has to be able to start itself"}
+		return &problem{what: "cannot check it: " + err.Error(), hint: "mcpdoctor must be able to start itself, and on Linux to read /proc"}
 	}
 	r := diagnose.Stdio(found)
 	r.Taken, r.Tool = taken, rules.Tool{Name: "mcpdoctor", Version: version()}
@@ -100,18 +98,18 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("cannot write the check: %w", err)
+		return fmt.Errorf("cannot write the result: %w", err)
 	case r.Failed > 0:
 		return errFound
 	}
 	return nil
 }
 
-// steps tell who waits what is done.
+// steps are printed while the user waits.
 var steps = map[facts.Way]string{
 	facts.CloseStdin: "starting it, then closing its stdin",
 	facts.Terminate:  "starting it again, then sending SIGTERM to its first process",
-	facts.KillClient: "starting it again behind a client, then killing the client",
+	facts.KillClient: "starting it again below a client, then killing the client",
 }
 
 // Hidden verbs, with which check starts mcpdoctor again.

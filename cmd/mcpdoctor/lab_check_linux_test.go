@@ -175,7 +175,7 @@ func checkRemedies(t *testing.T, r *diagnose.StdioReport, runtime string, wrappe
 	}
 }
 
-// An interrupt ends everything, whenever it comes; and so does the keeper when mcpdoctor itself is killed.
+// An interrupt terminates everything, whenever it comes, and the supervisor does when mcpdoctor itself is killed.
 func TestLabCheckInterrupted(t *testing.T) {
 	newLab(t)
 	for _, c := range []struct {
@@ -209,7 +209,7 @@ func TestLabCheckInterrupted(t *testing.T) {
 					t.Fatalf("it ended: %v\n%s", err, said.String())
 				}
 			}
-			// mcpdoctor, its keeper and all of the chain; at the last step the client too.
+			// mcpdoctor, its supervisor and all of the chain; at the last step the client too.
 			l.eventually("the chain runs", 30*time.Second, func() bool { return len(l.mine()) >= 5 })
 			pid := cmd.Process.Pid
 			if c.group {
@@ -227,7 +227,7 @@ func TestLabCheckInterrupted(t *testing.T) {
 				if code := cmd.ProcessState.ExitCode(); code != exitTrouble {
 					t.Errorf("exit code %d", code)
 				}
-				holds(t, "stderr", said.String(), "mcpdoctor: error: interrupted", "mcpdoctor: hint: what was started has been ended")
+				holds(t, "stderr", said.String(), "mcpdoctor: error: interrupted", "mcpdoctor: hint: all processes of the server have been terminated")
 			}
 			l.eventually("all of it is gone", 30*time.Second, func() bool { return len(l.mine()) == 0 })
 		})

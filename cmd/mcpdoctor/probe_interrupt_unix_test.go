@@ -34,7 +34,7 @@ func TestProbeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Wait()
-	if c.ProcessState.ExitCode() != exitTrouble || out.Len() > 0 || !strings.Contains(stderr.String(), "error: interrupted\nmcpdoctor: hint: sessions that were opened have been deleted") {
+	if c.ProcessState.ExitCode() != exitTrouble || out.Len() > 0 || !strings.Contains(stderr.String(), "error: interrupted\nmcpdoctor: hint: opened sessions have been deleted") {
 		t.Errorf("exit code %d\n%s%s", c.ProcessState.ExitCode(), out.String(), stderr.String())
 	}
 	e.mu.Lock()

@@ -111,7 +111,7 @@ func TestProbeExitCodes(t *testing.T) {
 			r := doctor(t, "", "probe", url, "--sessions", "0", "--header", "Authorization: Bearer hunter2hunter2", "--header", "X-Key: hunter2")
 			// The first line is that of the waiting.
 			waiting, rest, _ := strings.Cut(r.err, "\n")
-			if r.code != c.code || !strings.HasPrefix(waiting, "mcpdoctor: asking") || (rest == "") != (c.code != exitTrouble) {
+			if r.code != c.code || !strings.HasPrefix(waiting, "mcpdoctor: probing") || (rest == "") != (c.code != exitTrouble) {
 				t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 			}
 			if rest != "" {

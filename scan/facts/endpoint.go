@@ -1,5 +1,5 @@
-// Package facts has the plain values that say what was seen of an MCP server: [Endpoint] is filled in by
-// package endpoint, [Stdio] by package stdio. Whether they are good or bad is decided by package rules.
+// Package facts has plain values for what was seen of an MCP server: package endpoint fills in [Endpoint], package
+// stdio [Stdio]. Package diagnose judges them.
 package facts
 
 import (
@@ -11,45 +11,42 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Endpoint is what an HTTP endpoint answered to a client's questions, and what became of its process
-// meanwhile. It is a plain value and holds facts only: package rules judges them.
+// Endpoint is what an HTTP endpoint answered to a client's questions, and what became of its process meanwhile.
 //
-// Strings that came from the endpoint are untrusted; package report makes them safe to show. The
-// values of headers that were given, of session IDs, and of the URL's user and query are in none of
-// them: what repeats one has "***" in its place.
+// Strings that came from the endpoint are untrusted; package report makes them safe to show. In all of them, the
+// values of the given headers, of session IDs, and of the URL's user and query are replaced by "***".
 type Endpoint struct {
 	URL string `json:"url"` // without its secrets
 
 	Transport Transport `json:"transport"`
 
-	// Version is the protocol version that the endpoint agreed to; Supported are those that it named
-	// itself, when it did.
+	// Version is the protocol version that was agreed on; Supported are those that the endpoint listed.
 	Version   string   `json:"protocol_version,omitempty"`
 	Supported []string `json:"supported_versions,omitempty"`
 
-	// Modern tells that it serves requests of revision 2026-07-28, whatever else it speaks.
+	// Modern means that it serves revision 2026-07-28, perhaps beside others.
 	Modern bool `json:"modern"`
 
-	// Name and Release are what the server calls itself.
+	// Name and Release are the name and version of the server.
 	Name    string `json:"server_name,omitempty"`
 	Release string `json:"server_version,omitempty"`
 
-	// Session tells that initialize handed out an Mcp-Session-Id.
+	// Session means that the answer to initialize has an Mcp-Session-Id.
 	Session bool `json:"session"`
 
 	// LimitMS is how long one answer could take.
 	LimitMS int64 `json:"answer_limit_ms"`
 
-	// Exchanges are the questions in the order in which they were asked.
+	// Exchanges are in the order in which they were sent.
 	Exchanges []Exchange `json:"exchanges"`
 
 	Retention Retention `json:"retention"`
 	Process   Process   `json:"process"`
 
-	// Requests counts all HTTP requests that were sent, redirects and clearing up included.
+	// Requests counts all HTTP requests, with redirects and cleaning up.
 	Requests int `json:"requests"`
 
-	// Unasked says why the questions ended early; empty when they did not.
+	// Unasked says why not all questions were asked.
 	Unasked string `json:"unasked,omitempty"`
 }
 
@@ -58,12 +55,12 @@ const (
 	// each request needs several seconds.
 	Patience = 15 * time.Second
 
-	// LeastForMemory is how many sessions it takes until memory tells something: the first few hundred
+	// LeastForMemory is how many sessions it takes until memory growth means something: the first few hundred
 	// requests cost a healthy server up to 30 MB, as its code is compiled and its heap grows.
 	LeastForMemory = 1000
 )
 
-// Transport is the way in which an endpoint speaks MCP.
+// Transport is a transport of MCP.
 type Transport string
 
 // The transports.
@@ -73,7 +70,7 @@ const (
 	LegacySSE  Transport = "http+sse"        // 2024-11-05, deprecated
 )
 
-// Ask names a question, so that a judge finds its answer.
+// Ask names a question.
 type Ask string
 
 // The questions, by what is sent.
@@ -82,16 +79,16 @@ const (
 	AskInitialized Ask = "initialized"     // the notification that follows it, when there is a session
 	AskModern      Ask = "modern"          // server/discover, as revision 2026-07-28 has it
 	AskWithout     Ask = "without-session" // tools/list without a session
-	AskWith        Ask = "with-session"    // tools/list with the session that initialize handed out
+	AskWith        Ask = "with-session"    // tools/list with the session of initialize
 	AskUnknown     Ask = "unknown-session" // tools/list with a session that never was
 	AskDelete      Ask = "delete"          // DELETE of the session
 	AskDeleted     Ask = "deleted-session" // tools/list with the session after that
 	AskDropped     Ask = "dropped-session" // ping with a session that was dropped a while ago
 	AskStream      Ask = "stream"          // GET, which opens the stream of the old transport
-	AskOverStream  Ask = "over-stream"     // initialize, POSTed to where that stream said
+	AskOverStream  Ask = "over-stream"     // initialize, POSTed to the address of that stream
 	AskClosed      Ask = "closed-stream"   // tools/list, POSTed there after the stream was closed
 	AskStale       Ask = "stale-stream"    // tools/list, POSTed to a session that never was
-	AskAgain       Ask = "again"           // whether it still answers at the end, after a new GET
+	AskAgain       Ask = "again"           // a new GET at the end
 )
 
 // Exchange is one question and its answer.
@@ -102,21 +99,21 @@ type Exchange struct {
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// Answer is what came back, in short.
+// Answer is an answer in short.
 type Answer struct {
 	Status int    `json:"status"`           // of HTTP; 0 when there was no answer
-	Failed string `json:"failed,omitempty"` // why there was none, or why it could not be read to its end
+	Failed string `json:"failed,omitempty"` // why there was none, or why it was not read to its end
 	Result bool   `json:"result"`           // a JSON-RPC result came
 	Code   int    `json:"code,omitempty"`   // else that of a JSON-RPC error
 	Error  bool   `json:"error"`            // a JSON-RPC error came
 	Text   string `json:"text,omitempty"`   // the error's message, or the beginning of another body
-	Late   bool   `json:"-"`                // Failed because of the time
-	Ours   bool   `json:"-"`                // Failed because of a limit on all of the probe, or of an interrupt: it says nothing about the endpoint
+	Late   bool   `json:"-"`                // Failed for want of time
+	Ours   bool   `json:"-"`                // Failed because of a limit of the probe or an interrupt, which says nothing about the endpoint
 	Over   string `json:"over,omitempty"`   // "stream" when the answer came over the stream of HTTP+SSE
 	Type   string `json:"content_type,omitempty"`
 }
 
-// Words is an answer in a line: "404 and error -32001 (Session not found)".
+// Words returns the answer in a line: "404 and error -32001 (Session not found)".
 func (r Answer) Words() string {
 	switch {
 	case r.Status == 0:
@@ -137,34 +134,32 @@ func (r Answer) Words() string {
 	return strconv.Itoa(r.Status)
 }
 
-// Retention is what sessions that were opened and dropped left behind.
+// Retention is what opened and dropped sessions left behind.
 type Retention struct {
-	Asked   int     `json:"asked"`             // so many sessions were wanted
+	Asked   int     `json:"asked"`             // sessions wanted
 	Request string  `json:"request"`           // what opens one: "initialize", "tools/list", "GET"
-	Sent    int     `json:"sent"`              // so many were asked for
-	Served  int     `json:"served"`            // so many of these were answered with a result
-	Refused *Answer `json:"refused,omitempty"` // the answer after which no more were asked for; nil when none
+	Sent    int     `json:"sent"`              // sessions asked for
+	Served  int     `json:"served"`            // of these, answered with a result
+	Refused *Answer `json:"refused,omitempty"` // the first refusal
 
-	// Rounds are the memory figures of two equal rounds after a warm-up; empty unless enough sessions
-	// were asked for.
+	// Rounds are two equal rounds after a warm-up; empty with fewer sessions than [LeastForMemory].
 	Rounds []Round `json:"rounds,omitempty"`
 
-	// DroppedMS is how long after the last session was opened a dropped one was asked again.
+	// DroppedMS is the time from the last session to the question to a dropped one.
 	DroppedMS int64 `json:"dropped_ms,omitempty"`
 
-	// Deleted counts the sessions for whose DELETE the endpoint answered 2xx, of Deletes asked.
+	// Deleted counts the sessions whose DELETE was answered with 2xx, of Deletes sent.
 	Deletes int `json:"deletes"`
 	Deleted int `json:"deleted"`
 
-	// Undeleted counts those that the probe opened and that are still there at its end, as far as the
-	// answers to DELETE tell.
+	// Undeleted counts the sessions that are still open at the end, by the answers to DELETE.
 	Undeleted int `json:"undeleted"`
 
 	// The looks at the process, in order; empty when it could not be seen.
 	Looks []Look `json:"looks,omitempty"`
 }
 
-// Round is a number of sessions and what the memory of the process was before and after.
+// Round is a number of sessions and the memory of the process before and after them.
 type Round struct {
 	Sessions    int   `json:"sessions"`
 	BeforeBytes int64 `json:"before_bytes"`
@@ -183,26 +178,26 @@ const (
 	Cleared    When = "cleared" // after the sessions were deleted, and another settling time
 )
 
-// Look is what was seen of the process at one moment.
+// Look is what was seen of the process and its descendants at one moment.
 type Look struct {
 	When      When  `json:"when"`
 	Children  int   `json:"children"`       // direct ones
 	Processes int   `json:"processes"`      // all below it
-	Strays    int   `json:"strays"`         // that were below it earlier, and run on elsewhere
+	Strays    int   `json:"strays"`         // earlier descendants that run on elsewhere
 	RSSBytes  int64 `json:"rss_bytes"`      // its own
-	Gone      bool  `json:"gone,omitempty"` // it has ended itself
+	Gone      bool  `json:"gone,omitempty"` // it has exited
 
-	// Of these, strays included, NewChildren and NewProcesses came after the first request, and
-	// SessionChildren and SessionProcesses after the first of the sessions.
+	// Of these, with strays, NewChildren and NewProcesses started after the first request, SessionChildren and
+	// SessionProcesses after the first session.
 	NewChildren      int `json:"new_children"`
 	NewProcesses     int `json:"new_processes"`
 	SessionChildren  int `json:"session_children"`
 	SessionProcesses int `json:"session_processes"`
 }
 
-// Process is who listens at the endpoint's port.
+// Process is the process that listens at the endpoint's port.
 type Process struct {
-	// Found tells that it was found on this machine; else Why says why not.
+	// Found means that it was found on this machine; else Why says why not.
 	Found bool   `json:"found"`
 	Why   string `json:"why,omitempty"`
 
@@ -210,11 +205,11 @@ type Process struct {
 	Listener scan.Process `json:"-"`
 	Port     string       `json:"-"`
 
-	// Left are the processes that came during the probe below the listener and were there at its end.
+	// Left are the descendants that started during the probe and ran at its end.
 	Left []scan.Process `json:"-"`
 }
 
-// Unaskable says why nothing can be said about an endpoint.
+// Unaskable is the error of an endpoint that could not be probed.
 type Unaskable struct {
 	Reason Reason
 	What   string // a sentence
@@ -227,20 +222,20 @@ type Reason string
 
 // The reasons.
 const (
-	NoAnswer  Reason = "no answer"  // there is no connection
-	Silent    Reason = "silent"     // there is one, and no answer within the time for one
-	Hasty     Reason = "hasty"      // the same, and --timeout left less than the usual time for one
-	Closed    Reason = "closed"     // the connection ended without an answer
+	NoAnswer  Reason = "no answer"  // no connection
+	Silent    Reason = "silent"     // no answer within the time for one
+	Hasty     Reason = "hasty"      // the same, with less than the usual time because of --timeout
+	Closed    Reason = "closed"     // the connection was closed without an answer
 	NoTrust   Reason = "no trust"   // its certificate is not accepted
 	PlainHTTP Reason = "plain HTTP" // https was asked for, and http answered
 	WantsTLS  Reason = "wants TLS"  // http was asked for, and TLS answered
 	NoHTTP    Reason = "no HTTP"
-	NoAccess  Reason = "no access"  // 401, and nothing was given that could prove who asks
-	BadAccess Reason = "bad access" // 401, although something was
+	NoAccess  Reason = "no access"  // 401 without credentials
+	BadAccess Reason = "bad access" // 401 with credentials
 	Forbidden Reason = "forbidden"  // 403
 	Busy      Reason = "busy"       // 429
-	Broken    Reason = "broken"     // it speaks JSON-RPC, or it should, and fails
-	OtherHost Reason = "other host" // it leads there
+	Broken    Reason = "broken"     // it speaks JSON-RPC, or should, and fails
+	OtherHost Reason = "other host" // it redirects there
 	NoMCP     Reason = "no MCP"
-	NoTime    Reason = "no time" // it was over, or the user interrupted, before anything was known
+	NoTime    Reason = "no time" // time-out or interrupt before anything was known
 )
