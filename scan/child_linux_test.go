@@ -40,7 +40,7 @@ func play(part []string) error {
 			fmt.Println("answer to", in.Text())
 		}
 		stay()
-	case "moved": // a server that has its wire on another descriptor, like MCP Python SDK 2
+	case "moved": // a server that reads from another descriptor than 0, like MCP Python SDK 2
 		fd, err := strconv.Atoi(part[1])
 		if err != nil {
 			return err
@@ -80,8 +80,8 @@ func play(part []string) error {
 		fmt.Println("ready", c.LocalAddr())
 		stay()
 		runtime.KeepAlive(c)
-	case "client": // starts a stubborn server on a wire of its own
-		theirs, ours, err := wire(part[1])
+	case "client": // starts a stubborn server
+		theirs, ours, err := newStdin(part[1])
 		if err != nil {
 			return err
 		}
@@ -152,8 +152,8 @@ func command(part string) *exec.Cmd {
 	return cmd
 }
 
-// wire makes a "pipe" or a "socketpair", as clients do for the standard input of a server.
-func wire(kind string) (theirs, ours *os.File, err error) {
+// newStdin makes a "pipe" or a "socketpair", as clients do for the standard input of a server.
+func newStdin(kind string) (theirs, ours *os.File, err error) {
 	if kind == "pipe" {
 		return os.Pipe()
 	}
@@ -200,10 +200,10 @@ func startChild(t testing.TB, part string, setup func(*exec.Cmd)) *child {
 	return c
 }
 
-// startServer starts a child whose standard input is a wire, and returns our end of it.
+// startServer starts a child with a pipe or socket as stdin and returns our end of it.
 func startServer(t testing.TB, kind, part string) (*child, *os.File) {
 	t.Helper()
-	theirs, ours, err := wire(kind)
+	theirs, ours, err := newStdin(kind)
 	if err != nil {
 		t.Fatal(err)
 	}

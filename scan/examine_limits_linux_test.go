@@ -62,7 +62,7 @@ func TestOtherUsersProcessIsUnknown(t *testing.T) {
 	}
 }
 
-// A server under another user's name has a wire that only the user who made it can open.
+// The stdin of a server that runs as another user is a pipe that only the user who made it can open.
 func TestPipeOfAnotherUserIsUnknown(t *testing.T) {
 	needRoot(t)
 	theirs, ours, err := os.Pipe()
@@ -77,11 +77,11 @@ func TestPipeOfAnotherUserIsUnknown(t *testing.T) {
 	wantStdin(t, examinedByNobody(t, server.pid), Stdin{Type: StdinPipe, Peer: PeerUnknown})
 }
 
-// Root's process holds nobody's wire. Nobody cannot see that, and says so.
+// The user nobody cannot see that a process of root holds the other end, and says so.
 func TestHoldersOfAnotherUserAreMissed(t *testing.T) {
 	needRoot(t)
 	server := startChild(t, "stay", func(cmd *exec.Cmd) {
-		theirs, ours, err := wire("socketpair")
+		theirs, ours, err := newStdin("socketpair")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestAnotherNetworkNamespace(t *testing.T) {
 		"socketpair": {Type: StdinSocket, Peer: PeerUnknown},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			theirs, ours, err := wire(kind)
+			theirs, ours, err := newStdin(kind)
 			if err != nil {
 				t.Fatal(err)
 			}

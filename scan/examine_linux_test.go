@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// table takes the process table.
+// takeTable takes the process table.
 func takeTable(t testing.TB) *Snapshot {
 	t.Helper()
 	s, err := Take(t.Context(), Options{})
@@ -163,7 +163,7 @@ func TestStdinWithRequestsLeft(t *testing.T) {
 	wantStdin(t, examined(t, c.pid), Stdin{Type: StdinPipe, Peer: PeerClosed, Unread: true})
 }
 
-func TestStdinWithoutWire(t *testing.T) {
+func TestStdinWithoutPeer(t *testing.T) {
 	t.Run("null", func(t *testing.T) {
 		wantStdin(t, examined(t, startChild(t, "stay", nil).pid), Stdin{Type: StdinNull})
 	})
@@ -272,7 +272,7 @@ func TestStoppedProcess(t *testing.T) {
 	wantStdin(t, examined(t, server.pid), Stdin{Type: StdinPipe, Peer: PeerClosed})
 }
 
-// Looking at a server takes nothing from its wire.
+// Examining a server takes nothing from its stdin.
 func TestLookingDisturbsNobody(t *testing.T) {
 	server, ours := startServer(t, "pipe", "stubborn")
 	s := takeTable(t)

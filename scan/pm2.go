@@ -59,14 +59,8 @@ func pm2Home(p, parent *Process) string {
 // readPM2 reads the PID files of a pm2. The folder comes from a command line, which any user can choose: it may be
 // on a dead file system, so reading is abandoned when ctx is done, and only a number is taken from a file.
 func readPM2(ctx context.Context, home string) map[int]string {
-	read := make(chan map[int]string, 1)
-	go func() { read <- pm2PIDs(filepath.Join(home, "pids")) }()
-	select {
-	case pids := <-read:
-		return pids
-	case <-ctx.Done():
-		return nil
-	}
+	pids, _ := within(ctx, func() map[int]string { return pm2PIDs(filepath.Join(home, "pids")) })
+	return pids
 }
 
 // pm2PIDs reads the files NAME-ID.pid of a folder; nil when it cannot be listed.

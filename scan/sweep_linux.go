@@ -23,7 +23,8 @@ const (
 // read has not returned, skipped those whose read never began. A read that blocks in the kernel cannot be
 // interrupted: it keeps its thread, and its result is dropped. Therefore read must not write to anything
 // that the caller uses afterwards.
-func sweep[T any](ctx context.Context, patience time.Duration, n int, newRead func() func(i int) T, take func(i int, v T)) (stuck, skipped []int) {
+func sweep[T any](ctx context.Context, patience time.Duration, n int,
+	newRead func() func(i int) T, take func(i int, v T)) (stuck, skipped []int) {
 	var (
 		results = make([]T, n)
 		ready   = make([]atomic.Bool, n) // results[i] is complete

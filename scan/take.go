@@ -46,6 +46,18 @@ func Take(ctx context.Context, o Options) (*Snapshot, error) {
 	return s, nil
 }
 
+// within returns the result of f, or false when ctx is done first; f then runs on by itself.
+func within[T any](ctx context.Context, f func() T) (v T, ok bool) {
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	select {
+	case v := <-done:
+		return v, true
+	case <-ctx.Done():
+		return v, false
+	}
+}
+
 // problem adds a sentence for the reader of the report.
 func (s *Snapshot) problem(format string, args ...any) {
 	s.Problems = append(s.Problems, fmt.Sprintf(format, args...))

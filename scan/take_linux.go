@@ -126,28 +126,24 @@ func nameUsers(ctx context.Context, s *Snapshot, deadline time.Duration) {
 			names[*uid] = ""
 		}
 	}
-	uids := slices.Sorted(maps.Keys(names))
-	found := make(chan map[int]string, 1)
-	go func() {
+	uids := slices.Collect(maps.Keys(names))
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	found, ok := within(limited, func() map[int]string {
 		names := make(map[int]string, len(uids))
 		for _, uid := range uids {
 			if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 				names[uid] = u.Username
 			}
 		}
-		found <- names
-	}()
-	late := time.NewTimer(deadline)
-	defer late.Stop()
-	select {
-	case names = <-found:
-	case <-late.C:
+		return names
+	})
+	if !ok && ctx.Err() == nil {
 		s.problem("the names of users could not be looked up within %v", deadline)
-	case <-ctx.Done():
 	}
 	for i := range s.Processes {
 		if uid := s.Processes[i].UID; uid != nil {
-			s.Processes[i].User = names[*uid]
+			s.Processes[i].User = found[*uid]
 		}
 	}
 }
