@@ -62,23 +62,19 @@ var topics = append(gatewayTopics(), []topic{
 		Title:  "servers are started through a wrapper",
 		Why:    "clients terminate the wrapper, which can leave the server running; each copy of the wrapper also holds memory",
 		Remedy: "install the program and start it directly: by its own command, or as node with the path of its script below `npm root --global`",
-	}, func(g *group) *AdviceItem {
-		if g.entry == nil {
-			return nil
-		}
-		return AdviseWrapper(g.entry.command, g.servers[0], g.running)
-	}},
+	}, func(g *group) *AdviceItem { return AdviseWrapper(g.command, g.servers[0], g.running) }},
 	{Advice{
-		Topic:  "sse",
-		Title:  "servers are reached over SSE",
-		Why:    "this transport is deprecated: its sessions are lost when the server is redeployed, and clients wait for them; Streamable HTTP has replaced it",
+		Topic: "sse",
+		Title: "servers are reached over SSE",
+		Why: "this transport is deprecated: its sessions are lost when the server is redeployed, and clients wait for them; " +
+			"Streamable HTTP has replaced it",
 		Remedy: "configure the URL for Streamable HTTP if the server has one; many have both",
 	}, adviseSSE},
 }...)
 
 // group is one server with all entries that configure it.
 type group struct {
-	entry   *entry // nil for a URL, and for a command that cannot be distinguished from others
+	command command.Command
 	servers []*config.Server
 	running []*process.Instance
 }
@@ -110,36 +106,29 @@ func (a *Attribution) advise(running [][]*process.Instance) []Advice {
 
 // groups returns the entries that are not disabled, grouped by what they start, in their order.
 func (a *Attribution) groups(running [][]*process.Instance) []*group {
-	entries := map[int]*entry{}
-	for _, e := range a.entries {
-		entries[e.index] = e
-	}
 	var out []*group
 	byKey := map[string]*group{}
-	for i := range a.found.Servers {
-		s, e := &a.found.Servers[i], entries[i]
-		if s.Disabled {
+	for i, e := range a.entries {
+		if e.server.Disabled {
 			continue
 		}
-		var key string
+		// With its launcher: what is true of npx is not true of node.
+		key := strings.Join(e.command.Launchers, " ") + "\x00" + e.command.Identity()
 		switch {
-		case e == nil:
+		case e.name == "":
 			key = fmt.Sprint(i)
 		case e.command.Program == "":
-			key = strings.Join(append([]string{s.Command}, s.Args...), "\x00")
-		default: // with its launcher: what is true of npx is not true of node
-			key = strings.Join(e.command.Launchers, " ") + "\x00" + e.command.Identity()
-		}
-		if e != nil && e.local {
+			key = strings.Join(append([]string{e.server.Command}, e.server.Args...), "\x00")
+		case e.local:
 			key += "\x00" + e.folder
 		}
 		g := byKey[key]
 		if g == nil {
-			g = &group{entry: e}
+			g = &group{command: e.command}
 			byKey[key] = g
 			out = append(out, g)
 		}
-		g.servers = append(g.servers, s)
+		g.servers = append(g.servers, e.server)
 		g.running = append(g.running, running[i]...)
 	}
 	return out
@@ -164,10 +153,10 @@ func gatewayTopics() []topic {
 			continue
 		}
 		out = append(out, topic{Advice{Topic: "gateway", Title: a.Title, Why: a.Why, Remedy: a.Remedy}, func(g *group) *AdviceItem {
-			if g.entry == nil || process.GatewayOf(g.entry.command) != gateway {
+			if process.GatewayOf(g.command) != gateway {
 				return nil
 			}
-			c := g.entry.command
+			c := g.command
 			if note := a.Note(catalog.Run{Args: c.Args, Version: c.Version}); note != "" {
 				return &AdviceItem{Note: note}
 			}
@@ -178,7 +167,7 @@ func gatewayTopics() []topic {
 }
 
 func adviseShared(g *group) *AdviceItem {
-	if g.entry == nil || len(g.clients()) < 2 {
+	if len(g.clients()) < 2 {
 		return nil
 	}
 	item := &AdviceItem{}
@@ -190,7 +179,7 @@ func adviseShared(g *group) *AdviceItem {
 		item.Note = fmt.Sprintf("%d copies are running", len(copies))
 	}
 	line := shellLine(g.servers[0])
-	if line != "" && command.Canonical(g.entry.command.Program) != catalog.Supergateway.Name {
+	if line != "" && command.Canonical(g.command.Program) != catalog.Supergateway.Name {
 		item.Commands = []string{fmt.Sprintf(catalog.ServeHTTP, command.QuoteLine(line))}
 	}
 	return item
@@ -326,5 +315,5 @@ func adviseShell(c command.Command, server *config.Server) *AdviceItem {
 }
 
 // builtins are commands of the shell itself.
-var builtins = catalog.Words(". alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read readonly return set shift source test " +
-	"times trap true type ulimit umask unset wait [")
+var builtins = catalog.Words(". [ alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read " +
+	"readonly return set shift source test times trap true type ulimit umask unset wait")

@@ -12,7 +12,7 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// advised returns what is advised about one entry, in one line for each advice.
+// advised returns the advice about entries, one line each.
 func advised(t *testing.T, s *scan.Snapshot, servers ...config.Server) string {
 	t.Helper()
 	if s == nil {
@@ -69,7 +69,7 @@ func TestAdvice(t *testing.T) {
 		{"sh|-c|npx -y notes-tool", "wrapper: x of Cursor; run npm install --global notes-tool"},
 		{"npx|-y|${PACKAGE}", ""},
 
-		// None: they become what they start, or have to stay.
+		// None: they become what they start, or are needed.
 		{"node|/srv/notes/index.js", ""},
 		{"env|A=b|node|/srv/notes/index.js", ""},
 		{"docker|run|-i|--rm|acme/notes", ""},
@@ -113,7 +113,7 @@ func TestAdviceURLs(t *testing.T) {
 	}
 }
 
-// TestAdviceShared tells of one server in several clients, and how often it runs.
+// TestAdviceShared has one server in several clients, and counts its copies.
 func TestAdviceShared(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", ""}, configuredProc{11, 1, "codex", ""},
 		configuredProc{20, 10, "notes-server|--vault|a", ""}, configuredProc{21, 11, "notes-server|--vault|a", ""})
@@ -134,14 +134,14 @@ func TestAdviceShared(t *testing.T) {
 	if got := advised(t, nil, in("Codex", "/srv/a"), in("Cursor", "/srv/b")); got != "" {
 		t.Errorf("servers of two folders: %s", got)
 	}
-	// A word with spaces may be a secret, which could not be hidden once it is one of a line.
+	// A word with spaces may be a secret, which could not be redacted in a line.
 	got := advised(t, nil, entry("Codex", "pass word"), entry("Cursor", "pass word"))
 	if got != "shared: notes of Codex, Cursor" {
 		t.Errorf("got %s", got)
 	}
 }
 
-// TestInstances counts the instances of each entry: those below its own client, when that is known.
+// TestInstances counts the instances of each entry: those below its own client, if that is known.
 func TestInstances(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", ""}, configuredProc{11, 1, "codex", ""},
 		configuredProc{20, 10, "notes-server|a", ""}, configuredProc{21, 11, "notes-server|a", ""}, configuredProc{22, 11, "notes-server|a", ""},

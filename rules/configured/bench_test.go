@@ -10,7 +10,7 @@ import (
 	"mcpdoctor/testdata/tables"
 )
 
-// BenchmarkConfigure compares forty entries with a table in which nearly everything is about MCP.
+// BenchmarkConfigure compares forty entries with a table of almost only MCP processes.
 func BenchmarkConfigure(b *testing.B) {
 	var found config.Found
 	for i := range 40 {

@@ -22,7 +22,7 @@ const byConfigured = "configured"
 type Attribution struct {
 	*process.Recognised
 	found   config.Found
-	entries []*entry
+	entries []*entry        // of found.Servers
 	names   map[string]bool // of the entries' commands
 
 	// matches are the entries that started a node, as indexes into found.Servers: several if the same
@@ -84,11 +84,9 @@ func Attribute(r *process.Recognised, found config.Found, look func(pids []int))
 		names: map[string]bool{}, matches: map[int32][]int{}, named: map[int32]bool{},
 	}
 	for i := range found.Servers {
-		if e, ok := compileEntry(&found.Servers[i], found.Home, r.Snapshot.Host.OS); ok {
-			e.index = i
-			a.entries = append(a.entries, e)
-			a.names[e.name] = true
-		}
+		e := compileEntry(&found.Servers[i], found.Home, r.Snapshot.Host.OS)
+		a.entries = append(a.entries, e)
+		a.names[e.name] = true
 	}
 	if len(a.entries) == 0 {
 		return a
@@ -132,10 +130,10 @@ func (a *Attribution) configure(node int32) {
 	rec := a.Recognitions[node]
 	if matches := a.matching(node); len(matches) > 0 {
 		for _, m := range matches {
-			a.matches[node] = append(a.matches[node], m.entry.index)
+			a.matches[node] = append(a.matches[node], m.index)
 		}
 		if mayBeNamed(rec) {
-			a.name(node, matches[0].entry.server.Name, matches[0].sure)
+			a.name(node, a.found.Servers[matches[0].index].Name, matches[0].sure)
 		}
 		return
 	}
@@ -165,7 +163,8 @@ func (a *Attribution) classify(node int32) process.Recognition {
 // mayBeNamed reports whether a process may have the name of a configured server. Gateways, clients and
 // helpers keep their own, by which rules know them.
 func mayBeNamed(rec *process.Recognition) bool {
-	return rec == nil || rec.Role == process.RoleServer || rec.Role == process.RoleLauncher && (rec.Target == process.RoleServer || rec.Target == "")
+	return rec == nil || rec.Role == process.RoleServer ||
+		rec.Role == process.RoleLauncher && (rec.Target == process.RoleServer || rec.Target == "")
 }
 
 // name gives a process the name of a configured server. If sure is at least as much as is known without, it
@@ -194,7 +193,7 @@ var certainty = map[process.Confidence]int{process.Certain: 3, process.Likely: 2
 
 // match is an entry that started a process.
 type match struct {
-	entry *entry
+	index int                // into found.Servers
 	sure  process.Confidence // empty if the process only gets its name
 	words int                // that are the same; one more if the folder is
 }
@@ -207,13 +206,9 @@ func (a *Attribution) matching(node int32) []match {
 		return nil
 	}
 	var out []match
-	for _, e := range a.entries {
-		words, exact := e.startedWith(s)
-		if words == 0 || !e.samePath(s) {
-			continue
-		}
-		sure := e.confidence(s, exact)
-		named := s.rec != nil && e.mayName(s)
+	for i, e := range a.entries {
+		sure, words := e.compare(s)
+		named := words > 0 && s.rec != nil && e.mayName(s)
 		if sure != "" && s.client == nil && s.runsLine() && !a.started(node, e) {
 			sure, named = "", s.rec != nil
 		}
@@ -223,14 +218,14 @@ func (a *Attribution) matching(node int32) []match {
 		if sameFolder(s.folder, e.folder) {
 			words++
 		}
-		out = append(out, match{e, sure, words})
+		out = append(out, match{i, sure, words})
 	}
 	compare := func(a, b match) int {
 		return cmp.Or(cmp.Compare(certainty[b.sure], certainty[a.sure]), cmp.Compare(b.words, a.words))
 	}
 	slices.SortStableFunc(out, compare)
 	out = slices.DeleteFunc(out, func(m match) bool { return compare(m, out[0]) != 0 })
-	own := func(m match) bool { return s.client != nil && m.entry.server.Client == s.client.Name }
+	own := func(m match) bool { return s.client != nil && a.found.Servers[m.index].Client == s.client.Name }
 	if i := slices.IndexFunc(out, own); i > 0 {
 		out[0], out[i] = out[i], out[0]
 	}
@@ -245,7 +240,7 @@ func (a *Attribution) started(node int32, e *entry) bool {
 		if !ok || s.runsLine() {
 			return false
 		}
-		words, exact := e.startedWith(s)
-		return words > 0 && e.samePath(s) && e.confidence(s, exact) == process.Certain
+		sure, _ := e.compare(s)
+		return sure == process.Certain
 	})
 }

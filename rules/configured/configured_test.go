@@ -23,12 +23,12 @@ func TestConfiguredCommands(t *testing.T) {
 		likely = "likely" // more words follow than are configured
 	)
 	for _, c := range []struct {
-		entry   string // the words, "|" between them
+		entry   string // its words, separated by "|"
 		process string
 		want    string
 
-		cwd, project, folder string // of the entry, its project, and of the process
-		parent               string // the command of the process's parent, a person's shell when empty; what init has is left
+		cwd, project, folder string // of the entry, of its project, and of the process
+		parent               string // the command of the process's parent; a terminal's shell if empty
 		os                   string
 	}{
 		// Word for word.
@@ -52,7 +52,7 @@ func TestConfiguredCommands(t *testing.T) {
 		{entry: "docker|run|-i|--rm|-e|TOKEN|acme/notes", process: "docker|run|-i|--rm|-e|TOKEN|acme/notes", want: yes},
 		{entry: "docker|run|-i|--rm|-v|/a:/data|acme/notes", process: "docker|run|-i|--rm|-v|/b:/data|acme/notes", want: no},
 
-		// A script that names its interpreter; a launcher that rewrites its line; what stays below it.
+		// A script that names its interpreter; a launcher that rewrites its line; what it starts.
 		{entry: "notes-server|--stdio", process: "node|/usr/local/bin/notes-server|--stdio", parent: "init", want: yes},
 		{entry: "notes-server|--stdio", process: "/home/me/.venv/bin/python|/home/me/.venv/bin/notes-server|--stdio", parent: "init", want: yes},
 		{entry: "npx|-y|notes-tool|a", process: "npm exec notes-tool a", want: yes},
@@ -70,13 +70,13 @@ func TestConfiguredCommands(t *testing.T) {
 		{entry: "cmd|/c|npx|-y|notes-tool", process: `cmd.exe|/c|npx|-y|notes-tool`, parent: "claude", os: "windows", want: yes},
 		{entry: `C:\Tools\notes.exe|--data|C:\Data`, process: `c:\tools\Notes.exe|--data|c:/data`, os: "windows", want: yes},
 
-		// A name that is somebody else's as well.
+		// A name that other programs have as well.
 		{entry: "npx|-y|@acme/redis-server", process: "redis-server", want: no},
 		{entry: "npx|-y|@postgres/mcp", process: "postgres", want: no},
 		{entry: "uvx|notes-tool", process: "notes-tool", want: no},
 		{entry: "node|/srv/notes/index.js", process: "npx|-y|/srv/notes/index.js", want: no},
 
-		// Scripts that only their folder tells apart.
+		// Scripts that differ only in their folder.
 		{entry: "python|server.py", process: "python|server.py", cwd: "/srv/notes", folder: "/srv/notes", want: yes},
 		{entry: "python|server.py", process: "python|server.py", cwd: "/srv/notes", folder: "/srv/shop", want: no},
 		{entry: "python|server.py", process: "python|server.py", project: "/srv/notes", folder: "/srv/notes", want: yes},
@@ -88,7 +88,7 @@ func TestConfiguredCommands(t *testing.T) {
 		{entry: "./bin/notes", process: "./bin/notes", project: "/srv/notes", folder: "/srv/notes", want: yes},
 		{entry: "./bin/notes", process: "./bin/notes", project: "/srv/notes", folder: "/srv/shop", want: no},
 
-		// What is not known when the file is written.
+		// Variables.
 		{entry: "python|~/notes/server.py", process: "python|/home/me/notes/server.py", want: yes},
 		{entry: "node|${HOME}/notes/index.js", process: "node|/home/me/notes/index.js", want: yes},
 		{entry: "node|${workspaceFolder}/tools/index.js", process: "node|/srv/notes/tools/index.js", project: "/srv/notes", want: yes},
@@ -101,7 +101,7 @@ func TestConfiguredCommands(t *testing.T) {
 		{entry: "notes-server|--token|$TOKEN", process: "notes-server|--other|abc", parent: "claude", want: no},
 		{entry: "notes-server|%DATA%\\x", process: `notes-server.exe|C:\Data\x`, parent: "claude", os: "windows", want: yes},
 
-		// What says nothing: an interpreter, a launcher or an everyday tool alone.
+		// An interpreter, a launcher or an everyday tool alone.
 		{entry: "node", process: "node", want: no},
 		{entry: "python", process: "python|manage.py|runserver", want: no},
 		{entry: "python3|-u", process: "python3|-u", want: no},
@@ -147,8 +147,7 @@ func TestConfiguredCommands(t *testing.T) {
 	}
 }
 
-// TestConfiguredChain gives the name to all processes of an instance, whatever they are called, and
-// keeps what they are grouped by.
+// TestConfiguredChain gives the name of an entry to all processes of an instance, and keeps their identity.
 func TestConfiguredChain(t *testing.T) {
 	s := configuredTable("linux",
 		configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", "/srv/app"},
@@ -179,7 +178,7 @@ func TestConfiguredChain(t *testing.T) {
 	for _, c := range r.Clients {
 		clients = append(clients, c.Name)
 	}
-	if !slices.Contains(clients, "agent") { // whoever starts a configured server is a client
+	if !slices.Contains(clients, "agent") { // a program that starts a configured server is a client
 		t.Errorf("clients %v", clients)
 	}
 	var all []int
@@ -192,8 +191,7 @@ func TestConfiguredChain(t *testing.T) {
 	}
 }
 
-// TestConfiguredGateway keeps the name of a gateway, by which rules know its manners, and does not
-// make a server of a client.
+// TestConfiguredGateway keeps the name of a gateway, by which rules know it, and does not make a server of a client.
 func TestConfiguredGateway(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", ""},
 		configuredProc{20, 10, "npm exec supergateway --stdio notes-server --port 8000", ""}, configuredProc{21, 20, "node|/home/me/.npm/_npx/0f/node_modules/.bin/supergateway|--stdio|notes-server|--port|8000", ""})
@@ -211,10 +209,10 @@ func TestConfiguredGateway(t *testing.T) {
 	}
 }
 
-// TestFolders names where project files may be, and files on command lines.
+// TestFolders finds the folders that may contain project files, and files on command lines.
 func TestFolders(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", "/"}, configuredProc{10, 1, "claude|--mcp-config|mcp.json", "/srv/app"}, configuredProc{11, 1, "claude", "/srv/app"}, configuredProc{12, 1, "codex", "/srv/other"},
-		configuredProc{13, 1, "claude", "/home/somebody"}, configuredProc{14, 1, `claude|--mcp-config|{"mcpServers":{}}`, ""}, configuredProc{15, 1, "mcpo|--config|/etc/mcpo.json", ""})
+		configuredProc{13, 1, "claude", "/home/other"}, configuredProc{14, 1, `claude|--mcp-config|{"mcpServers":{}}`, ""}, configuredProc{15, 1, "mcpo|--config|/etc/mcpo.json", ""})
 	me, other := 1000, 1001
 	s.Host.UID = &me
 	s.Processes[4].UID = &other
@@ -227,7 +225,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestConfiguredTwice may be told the same again.
+// TestConfiguredTwice attributes the same configuration again.
 func TestConfiguredTwice(t *testing.T) {
 	s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, "claude", "/srv/app"}, configuredProc{20, 10, "python|server.py", "/srv/app"})
 	found := config.Found{Servers: []config.Server{{Client: "Claude Code", Name: "app", Command: "python", Args: []string{"server.py"}, Project: "/srv/app"}}}
@@ -240,7 +238,7 @@ func TestConfiguredTwice(t *testing.T) {
 	}
 }
 
-// configuredProc is a process with its words, "|" between them, and its working directory.
+// configuredProc is a process with its words, separated by "|", and its working directory.
 type configuredProc struct {
 	pid, ppid  int
 	words, cwd string
@@ -257,8 +255,8 @@ func configuredTable(os string, procs ...configuredProc) *scan.Snapshot {
 	return s
 }
 
-// TestConfiguredCases configures what runs in the handed cases. Knowing what a server is called must
-// not change what is found, and above all not what may be ended.
+// TestConfiguredCases configures what runs in the cases. The name of a server must not change the findings, above all
+// not what is safe to terminate.
 func TestConfiguredCases(t *testing.T) {
 	named := 0
 	tables.EachCase(t, "../../testdata/snapshots", func(t *testing.T, c *tables.Case) {
@@ -274,11 +272,11 @@ func TestConfiguredCases(t *testing.T) {
 		}
 		seen := process.Recognise(&c.Snapshot)
 		configured.Attribute(seen, found, nil)
-		told := rules.Judge(seen, rules.Options{})
-		if a, b := subjects(plain), subjects(told); a != b {
+		with := rules.Judge(seen, rules.Options{})
+		if a, b := subjects(plain), subjects(with); a != b {
 			t.Errorf("findings without and with a configuration:\n%s\n%s", a, b)
 		}
-		for _, srv := range told.Servers {
+		for _, srv := range with.Servers {
 			if srv.Server == "mine" {
 				named++
 			}

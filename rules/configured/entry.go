@@ -15,11 +15,11 @@ import (
 
 // entry is a configured command, ready to be compared with processes.
 type entry struct {
-	index   int // into found.Servers
-	server  *config.Server
-	windows bool
+	server   *config.Server
+	windows  bool
+	variable *regexp.Regexp // that matches the variables in configured words
 
-	name        string   // of the command, as command.FoldName spells it
+	name        string   // of the command, as command.FoldName spells it; empty if no process can be compared
 	words, args []string // that follow it; that its program gets
 	command     command.Command
 
@@ -36,28 +36,33 @@ type entry struct {
 	fromProject, ownFile bool
 }
 
-// compileEntry returns false if the command cannot be distinguished from those of other programs.
-func compileEntry(s *config.Server, home, os string) (*entry, bool) {
+// compileEntry returns an entry without a name for a URL, and for a command that cannot be distinguished from
+// those of other programs.
+func compileEntry(s *config.Server, home, os string) *entry {
 	words := append([]string{s.Command}, s.Args...)
 	if len(s.Args) == 0 && !command.IsPath(s.Command) {
 		words = strings.Fields(s.Command) // some write the whole line into this field
 	}
+	e := &entry{server: s, windows: os == "windows", variable: variable}
 	if len(words) == 0 || words[0] == "" {
-		return nil, false
+		return e
 	}
-	e := &entry{server: s, windows: os == "windows"}
+	if e.windows {
+		e.variable = windowsVariable
+	}
 	values := knownVariables(home, s)
 	for i, word := range words {
-		words[i] = e.expand(word, values)
+		words[i] = expand(word, values)
 	}
 	l := command.Line{OS: os, Words: slices.Clone(words)}
-	e.name, e.words, e.command = command.FoldName(words[0]), fields(words[1:]), l.Resolve()
-	e.args = fields(e.command.Args)
-	if strings.ContainsAny(e.name, "$%{") || !e.distinct() {
-		return nil, false
+	e.command = l.Resolve()
+	e.words, e.args = fields(words[1:]), fields(e.command.Args)
+	e.name = command.FoldName(words[0])
+	if !e.distinct() {
+		return &entry{server: s}
 	}
 	c := &e.command
-	e.cwd = e.expand(s.CWD, values)
+	e.cwd = expand(s.CWD, values)
 	e.folder = e.cwd
 	if dir := uvDirectory(c, words); dir != "" {
 		e.folder = absolute(dir, e.folder)
@@ -71,14 +76,14 @@ func compileEntry(s *config.Server, home, os string) (*entry, bool) {
 	e.fromProject = s.Project != "" && (s.File == "" || within(s.File, s.Project))
 	tooWide := clean(s.Project) == "/" || within(home, s.Project) // not a project, whatever the file says
 	e.ownFile = within(e.path, s.Project) && !tooWide && !e.viaShell()
-	return e, true
+	return e
 }
 
 // distinct reports whether the command says more than that an interpreter, launcher, client or everyday
 // tool runs.
 func (e *entry) distinct() bool {
 	x := catalog.Load()
-	if x.Lookalikes[e.name] {
+	if x.Lookalikes[e.name] || strings.ContainsAny(e.name, "$%{") {
 		return false
 	}
 	if p := e.command.Program; p != "" {
@@ -87,7 +92,7 @@ func (e *entry) distinct() bool {
 	const minCode = 8 // bytes of a program on the command line: python -c '...'
 	code := 0
 	for _, word := range e.words {
-		if word[0] != '-' && !e.variable().MatchString(word) {
+		if word[0] != '-' && !e.variable.MatchString(word) {
 			code += len(word)
 		}
 	}
@@ -130,12 +135,12 @@ func (e *entry) isGeneric() bool {
 		return true
 	case c.Kind == command.KindImage:
 		return false
-	case e.variable().MatchString(e.path):
+	case e.variable.MatchString(e.path):
 		return true
 	case e.local, c.Kind == command.KindPackage, c.Path != "":
 		return false
 	}
-	return e.variable().ReplaceAllString(strings.Join(c.Args, ""), "") == "" // a name alone
+	return e.variable.ReplaceAllString(strings.Join(c.Args, ""), "") == "" // a name alone
 }
 
 func (e *entry) viaShell() bool { return slices.ContainsFunc(e.command.Launchers, isShell) }
@@ -166,18 +171,13 @@ func uvDirectory(c *command.Command, words []string) string {
 	return dir
 }
 
-var (
-	variable        = regexp.MustCompile(`\$\{[^}]*\}|\$\([^)]*\)|\$[A-Z_][A-Z0-9_]*|\{env:[^}]*\}`)
-	windowsVariable = regexp.MustCompile(variable.String() + `|%[^%]+%`)
-)
+// The variables in configured words.
+const braced = `\$\{[^}]*\}|\$\([^)]*\)|\{env:[^}]*\}`
 
-// variable matches the variables in the words of configuration files.
-func (e *entry) variable() *regexp.Regexp {
-	if e.windows {
-		return windowsVariable
-	}
-	return variable
-}
+var (
+	variable        = regexp.MustCompile(braced + `|\$[A-Z_][A-Z0-9_]*`)
+	windowsVariable = regexp.MustCompile(braced + `|%[^%]+%`)
+)
 
 // knownVariables returns the variables with the same value for all processes of an entry. The others are
 // known only to the client.
@@ -195,7 +195,7 @@ func knownVariables(home string, s *config.Server) map[string]string {
 	return values
 }
 
-func (e *entry) expand(word string, values map[string]string) string {
+func expand(word string, values map[string]string) string {
 	home := values["HOME"]
 	if rest, ok := strings.CutPrefix(word, "~"); ok && home != "" && (rest == "" || rest[0] == '/' || rest[0] == '\\') {
 		word = home + rest
@@ -208,7 +208,7 @@ func (e *entry) sameWord(want, word string) bool {
 	if !e.windows && !strings.ContainsAny(want, "${") {
 		return want == word
 	}
-	literals := e.variable().Split(want, -1)
+	literals := e.variable.Split(want, -1)
 	if e.windows { // neither case nor the kind of slash matters
 		word = foldWord(word)
 		for i := range literals {
@@ -237,7 +237,9 @@ func fields(words []string) []string {
 
 // jobs are programs that people and timers run for hours and that no client starts, besides the
 // lookalikes of the catalog.
-var jobs = catalog.Words("acme.sh aria2c borgmatic bacula-dir bacula-fd certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe gs gunicorn handbrakecli " +
-	"imapsync influx innobackupex kopia lego logrotate magick mariabackup mariadb mariadb-dump mbsync mongodump mongoexport mongoimport mongorestore " +
-	"msmtp mysqlcheck newsyslog offlineimap pandoc pg_basebackup pg_dump pg_dumpall pg_receivewal pg_restore pgbackrest pigz pv rdiff-backup reindexdb " +
-	"rsnapshot run-parts s3cmd sox tarsnap updatedb uvicorn vacuumdb wal-g webhook wkhtmltopdf xtrabackup xz youtube-dl yt-dlp zip zstd")
+var jobs = catalog.Words("acme.sh aria2c bacula-dir bacula-fd borgmatic certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe " +
+	"gs gunicorn handbrakecli imapsync influx innobackupex kopia lego logrotate magick mariabackup mariadb " +
+	"mariadb-dump mbsync mongodump mongoexport mongoimport mongorestore msmtp mysqlcheck newsyslog offlineimap " +
+	"pandoc pg_basebackup pg_dump pg_dumpall pg_receivewal pg_restore pgbackrest pigz pv rdiff-backup reindexdb " +
+	"rsnapshot run-parts s3cmd sox tarsnap updatedb uvicorn vacuumdb wal-g webhook wkhtmltopdf xtrabackup xz " +
+	"youtube-dl yt-dlp zip zstd")

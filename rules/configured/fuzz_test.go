@@ -11,8 +11,8 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// FuzzConfigure compares whatever is configured with whatever runs. It ends, and what it recognises
-// is what it says, by the name that was given.
+// FuzzConfigure compares any entry with any process. What is recognised has the name of the entry, and is in the
+// report on the configuration.
 func FuzzConfigure(f *testing.F) {
 	f.Add("npx|-y|notes-tool@1.2|a", "npm exec notes-tool@1.2 a", "/srv", "/srv", uint8(0))
 	f.Add("python|server.py", "python3|server.py", "", "/srv/notes", uint8(1))
@@ -29,7 +29,7 @@ func FuzzConfigure(f *testing.F) {
 		c := configured.Report()
 		for _, srv := range rules.Judge(seen, rules.Options{}).Servers {
 			if srv.Server == "mine" && !slices.Equal(c.Servers[0].PIDs, []int{srv.RootPID}) {
-				t.Errorf("%q is called by its name, but its configuration says %v", proc, c.Servers[0].PIDs)
+				t.Errorf("%q has the name of the entry, but the report says %v", proc, c.Servers[0].PIDs)
 			}
 		}
 	})

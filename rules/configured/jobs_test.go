@@ -12,7 +12,7 @@ import (
 	"mcpdoctor/scan/config"
 )
 
-// mine returns how the process 20 was recognised by the name of the entry, "" when it was not.
+// mine returns how process 20 was recognised if it has the name of the entry, else "".
 func mine(seen *process.Recognised) string {
 	for _, srv := range rules.Judge(seen, rules.Options{}).Servers {
 		if slices.Contains(srv.PIDs, 20) && srv.Server == "mine" {
@@ -22,7 +22,7 @@ func mine(seen *process.Recognised) string {
 	return ""
 }
 
-// someJobs are living jobs of all kinds, which have nothing to do with MCP.
+// someJobs are running jobs of all kinds that have nothing to do with MCP.
 var someJobs = []string{
 	"pg_dump|prod", "/usr/bin/pg_dump|prod", "certbot|renew", "/usr/bin/python3|/usr/bin/certbot|renew", "ffmpeg|-i|in.mp4|out.mkv", "borgmatic|--verbosity|1",
 	"rsync|-a|/srv|/backup", "tar|czf|/backup/srv.tgz|/srv", "git|fetch|--all", "ssh|build|make", "java|-jar|/opt/app.jar", "bash|/opt/deploy.sh", "bash|deploy.sh",
@@ -32,8 +32,8 @@ var someJobs = []string{
 	"deno|task|start", "make|serve", "npm|start", "docker|run|--rm|-i|acme/worker", "php|artisan|queue:work", "env|A=b|worker|default", "nice|worker|default",
 }
 
-// TestPlantedProject has a repository that somebody cloned, in which a client works, say that the
-// jobs of this machine are its servers. None becomes one, wherever it is and whoever started it.
+// TestPlantedProject has a cloned repository whose file says that the jobs of this machine are its servers, and a client
+// that works in it. No job becomes a server, in any folder and below any parent.
 func TestPlantedProject(t *testing.T) {
 	const clone = "/home/me/src/clone"
 	for _, job := range someJobs {
@@ -57,7 +57,7 @@ func TestPlantedProject(t *testing.T) {
 				seen := process.Recognise(configuredTable("linux", append(procs, configuredProc{20, up, job, folder})...))
 				configured.Attribute(seen, config.Found{Home: "/home/me", Servers: []config.Server{planted}}, nil)
 				got := mine(seen)
-				// What the project has in its own folder, left behind there, may be its server.
+				// An orphan that runs a file of the project in its folder may be its server.
 				own := folder == clone && name == "init" && slices.Contains([]string{"python|manage.py|runworker", "uv|run|worker.py", "php|artisan|queue:work"}, job)
 				if own && strings.HasPrefix(got, "possible") {
 					continue
@@ -70,7 +70,7 @@ func TestPlantedProject(t *testing.T) {
 	}
 }
 
-// TestProjectServers recognises what a project's file is for.
+// TestProjectServers recognises the servers of a project's file.
 func TestProjectServers(t *testing.T) {
 	const project = "/srv/shop"
 	entry := func(words ...string) config.Server {
@@ -103,14 +103,14 @@ func TestProjectServers(t *testing.T) {
 		{"no name elsewhere", entry("npx", "-y", "desk-mcp"), append(gone[:1:1], configuredProc{20, 1, "npm exec desk-mcp", "/srv/other"}), ""},
 	} {
 		seen := process.Recognise(configuredTable("linux", c.procs...))
-		for range 2 { // the second time says the same
+		for range 2 { // the result is the same
 			configured.Attribute(seen, config.Found{Home: "/home/me", Servers: []config.Server{c.entry}}, nil)
 			if got := mine(seen); got != c.want {
 				t.Errorf("%s: recognised %q, want %q", c.name, got, c.want)
 			}
 		}
 	}
-	for _, wide := range []string{"/", "/home/me", "/home"} { // no folder of a project
+	for _, wide := range []string{"/", "/home/me", "/home"} { // not a project
 		e := entry("python", "server.py")
 		e.Project, e.File = wide, strings.TrimRight(wide, "/")+"/.mcp.json"
 		seen := process.Recognise(configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{20, 1, "python|server.py", wide}))
@@ -121,7 +121,7 @@ func TestProjectServers(t *testing.T) {
 	}
 }
 
-// TestHonestFile has a user's own file beside jobs that only look like its servers.
+// TestHonestFile has a user's own file, and jobs that only look like its servers.
 func TestHonestFile(t *testing.T) {
 	const folder = "/srv/notes"
 	for _, c := range []struct {
@@ -130,14 +130,14 @@ func TestHonestFile(t *testing.T) {
 		parent      string
 		want        bool
 	}{
-		// An entry that says where it is started.
+		// An entry with a working directory.
 		{entry: "node|/srv/notes/x.js", cwd: folder, folder: folder, want: true},
 		{entry: "node|/srv/notes/x.js", cwd: folder, folder: "/srv/other"},
 		{entry: "node|/srv/notes/x.js", cwd: folder},
 		{entry: "npx|-y|notes-tool", cwd: folder, job: "npm exec notes-tool", folder: folder, want: true},
 		{entry: "npx|-y|notes-tool", cwd: folder, job: "npm exec notes-tool", folder: "/srv/other"},
 
-		// What is looked up in the folder that it is started in.
+		// A program that depends on the folder in which it is started.
 		{entry: "python|-m|server", folder: folder},
 		{entry: "python|-m|server", cwd: folder, folder: folder, want: true},
 		{entry: "python|-m|server", folder: folder, parent: "claude", want: true},
@@ -177,7 +177,7 @@ func TestHonestFile(t *testing.T) {
 		{entry: "java|-cp|build|Main", folder: folder},
 		{entry: "python|${WORK}/worker.py", job: "python|/srv/notes/worker.py", folder: folder, parent: "init"},
 
-		// A name alone, and one with words: another program may have it, in another folder.
+		// A name, alone and with arguments: another program may have it, in another folder.
 		{entry: "server", folder: folder},
 		{entry: "server", parent: "init"},
 		{entry: "server", cwd: folder, folder: folder, parent: "init"},
@@ -191,7 +191,7 @@ func TestHonestFile(t *testing.T) {
 		{entry: "/opt/notes/bin/server|--stdio", want: true},
 		{entry: "/opt/notes/bin/server", want: true},
 
-		// Paths and packages say what is started, wherever it is.
+		// Paths and packages identify what is started in any folder.
 		{entry: "node|/srv/notes/x.js", want: true},
 		{entry: "node|/srv/notes/x.js", parent: "python|/opt/agent.py", want: true},
 		{entry: "node|/srv/notes/x.js", job: "node|/srv/notes/x.js|migrate"},
@@ -203,7 +203,7 @@ func TestHonestFile(t *testing.T) {
 		{entry: "deno|run|-A|npm:notes-tool", want: true},
 		{entry: "docker|run|-i|acme/notes", want: true},
 
-		// Programs of the system, and what shells and interpreters are given as text.
+		// Programs of the system, and code on command lines.
 		{entry: "pg_dump|prod"}, {entry: "pg_dump|prod", parent: "init"}, {entry: "/usr/bin/pg_dump|prod", parent: "init"}, {entry: "/opt/pg/bin/pg_dump|prod", parent: "init"},
 		{entry: "ffmpeg|-i|in.mp4|out.mkv", parent: "init"}, {entry: "certbot|renew", parent: "init"}, {entry: "certbot|renew", job: "/usr/bin/python3|/usr/bin/certbot|renew", parent: "init"},
 		{entry: "/usr/bin/python3|/usr/bin/certbot|renew", parent: "init"}, {entry: "borgmatic|--verbosity|1", parent: "init"}, {entry: "rsync|-a|/srv|/backup", parent: "init"},
@@ -231,7 +231,7 @@ func TestHonestFile(t *testing.T) {
 	}
 }
 
-// TestConfiguredShell knows a line of shell by what came of it.
+// TestConfiguredShell recognises a line of shell by what it started.
 func TestConfiguredShell(t *testing.T) {
 	for _, c := range []struct{ entry, line, below string }{
 		{"npx|-y|notes-tool|a", "sh|-c|notes-tool a", "node|/home/me/.npm/_npx/0f/node_modules/.bin/notes-tool|a"},
@@ -247,7 +247,7 @@ func TestConfiguredShell(t *testing.T) {
 	}
 }
 
-// TestNamedFile takes a file that a command line names for that program's own children only.
+// TestNamedFile applies a file on a command line only to that program's own children.
 func TestNamedFile(t *testing.T) {
 	named := config.Server{Client: "Claude Code", Name: "mine", File: "/tmp/mcp.json", Named: true, Transport: config.Stdio, Command: "node", Args: []string{"/opt/worker.js"}}
 	for parent, want := range map[string]string{"claude": "certain, by configured", "-zsh": "", "init": "", "codex": ""} {
@@ -259,8 +259,8 @@ func TestNamedFile(t *testing.T) {
 	}
 }
 
-// TestConfiguredWire asks for a stdin that somebody can talk over, as far as it was looked at.
-func TestConfiguredWire(t *testing.T) {
+// TestConfiguredStdin requires a stdin that can carry MCP, if it is known.
+func TestConfiguredStdin(t *testing.T) {
 	for stdin, want := range map[scan.StdinType]string{scan.StdinPipe: "certain, by configured", scan.StdinSocket: "certain, by configured", scan.StdinNull: "", scan.StdinTTY: "", scan.StdinFile: ""} {
 		for _, parent := range []string{"claude", "init", "-zsh"} {
 			s := configuredTable("linux", configuredProc{1, 0, "init", ""}, configuredProc{10, 1, parent, ""}, configuredProc{20, 10, "node|/opt/notes/x.js", ""})

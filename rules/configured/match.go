@@ -92,9 +92,22 @@ func (s *subject) runsLine() bool {
 	return rest.Line || !catalog.Load().IsShell(s.name)
 }
 
+// compare returns how surely a process is the server of the entry, "" if it is not, and how many words they have
+// in common, 0 if the entry has nothing to do with it.
+func (e *entry) compare(s *subject) (sure process.Confidence, words int) {
+	words, exact := e.startedWith(s)
+	if words == 0 || !e.samePath(s) {
+		return "", 0
+	}
+	return e.confidence(s, exact), words
+}
+
 // startedWith returns how many words entry and process have in common, 0 if the process lacks some of the
 // entry's. It is exact if the process has no others.
 func (e *entry) startedWith(s *subject) (words int, exact bool) {
+	if e.name == "" {
+		return 0, false
+	}
 	if e.name == s.name {
 		if words, exact = e.begins(e.words, s.words); words > 0 {
 			return words, exact
@@ -150,7 +163,7 @@ func (e *entry) samePath(s *subject) bool {
 	if here == "" && s.command.Kind == command.KindBinary && len(s.command.Launchers) == 0 {
 		here = s.p.Exe
 	}
-	if command.IsAbsolute(here) && command.IsAbsolute(e.path) && !e.variable().MatchString(e.path) {
+	if command.IsAbsolute(here) && command.IsAbsolute(e.path) && !e.variable.MatchString(e.path) {
 		return e.sameWord(e.path, command.CleanPath(here))
 	}
 	return s.client != nil && (here == "" || command.LastSegment(here) == command.LastSegment(e.path))

@@ -100,8 +100,8 @@ func listing(s config.Server, root string) string {
 	return strings.Join(parts, " | ")
 }
 
-// TestEveryPlaceHasAFile keeps the table and the examples together: on Linux every place has one, on
-// the others each that lies elsewhere.
+// TestEveryPlaceHasAFile requires an example for every place on Linux, and on the other systems for each that
+// differs.
 func TestEveryPlaceHasAFile(t *testing.T) {
 	for _, system := range []string{"linux", "darwin", "windows"} {
 		found, root := readSystem(t, system)
@@ -136,8 +136,7 @@ func TestVariablesMoveFiles(t *testing.T) {
 	}
 }
 
-// TestProjects reads the project file of the folders that ~/.claude.json names, of its own client
-// only.
+// TestProjects reads the project files of the folders in ~/.claude.json, those of its own client only.
 func TestProjects(t *testing.T) {
 	dir := t.TempDir()
 	project := filepath.Join(dir, "project")
@@ -154,8 +153,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestSharedFile gives a file that several clients read to the one that works there, and reads it
-// once.
+// TestSharedFile attributes a file that several clients read to the one that works there, and reads it once.
 func TestSharedFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, ".mcp.json"), `{"mcpServers":{"shared":{"command":"x"}}}`)
@@ -180,7 +178,7 @@ func TestNamedFile(t *testing.T) {
 	}
 }
 
-// TestEntries reads what differs between clients, and what is no server.
+// TestEntries reads the shapes of entries, and what is not a server.
 func TestEntries(t *testing.T) {
 	for _, c := range []struct{ entry, want string }{
 		{`{"command":"a","args":["b","--port",8080,true,null,{}]}`, `stdio | ["a" "b" "--port" "8080" "true"]`},
@@ -219,7 +217,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestTrouble lays things into the place of a file that are none, and says what is wrong with them.
+// TestTrouble reads what is not a valid file.
 func TestTrouble(t *testing.T) {
 	huge := strings.Repeat(" ", 8<<20) + "{}"
 	deep := strings.Repeat(`{"a":`, 100_000)
@@ -248,7 +246,7 @@ func TestTrouble(t *testing.T) {
 		{"toml", "a" + strings.Repeat(".a", 100_000) + " = 1\n", "refused: nested too deeply"},
 		{"toml", "[a" + strings.Repeat(" . \"a\"", 100_000) + "]\n", "refused: nested too deeply"},
 		{"yaml", "a: 1\n b: [\n", "broken: invalid YAML (line 2)"},
-		{"yaml", "a: *nobody\n", "broken: invalid YAML"},
+		{"yaml", "a: *unknown\n", "broken: invalid YAML"},
 		{"yaml", bomb, "refused: too many aliases"},
 		{"yaml", "a: &a [*a]\n", "refused: nested too deeply"},
 		{"yaml", strings.Repeat("[", 200_000), "refused: nested too deeply"},
@@ -283,7 +281,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestLate does not wait when the time is over before it has begun.
+// TestLate does not wait if the time is over at the start.
 func TestLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -12,7 +12,7 @@ import (
 	"mcpdoctor/scan/configfile"
 )
 
-// TestNoFile lays into the place of a file what would be waited for, or never ends.
+// TestNoFile puts in the place of a file what would block, or never end.
 func TestNoFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -54,18 +54,18 @@ func TestNoFile(t *testing.T) {
 	}
 }
 
-// TestForeign refuses what another user has written: it could name any process as a server that may
-// be ended. Files of the home's owner are taken, for the sake of sudo.
+// TestForeign refuses the file of another user: it could name any process as a server to terminate. Files of the
+// home's owner are read, for sudo.
 func TestForeign(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: only root can give a file to another user, so nothing was tried with foreign files")
 	}
-	const nobody = 65534
+	const other = 65534
 	home, project := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(home, ".cursor/mcp.json"), `{"mcpServers":{"a":{"command":"x"}}}`)
 	write(t, filepath.Join(project, ".mcp.json"), `{"mcpServers":{"b":{"command":"x"}}}`)
 	for _, path := range []string{filepath.Join(home, ".cursor/mcp.json"), filepath.Join(project, ".mcp.json")} {
-		if err := os.Chown(path, nobody, nobody); err != nil {
+		if err := os.Chown(path, other, other); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestForeign(t *testing.T) {
 	if found := configfile.Read(t.Context(), o); len(found.Servers) != 0 || len(found.Problems()) != 0 {
 		t.Errorf("servers %v, problems %v", found.Servers, found.Problems())
 	}
-	if err := os.Chown(home, nobody, nobody); err != nil {
+	if err := os.Chown(home, other, other); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(configfile.Read(t.Context(), o)); got != "a b" {

@@ -14,8 +14,7 @@ func FuzzJSON(f *testing.F) { fuzz(f, ".json", ".jsonc") }
 func FuzzTOML(f *testing.F) { fuzz(f, ".toml") }
 func FuzzYAML(f *testing.F) { fuzz(f, ".yaml", ".yml") }
 
-// fuzz begins with the real files of a format and reads whatever comes of them: it is read, or it is
-// said why not, and the reason never quotes the file.
+// fuzz starts with the example files of a format. A text is read, or a reason is given, which never quotes it.
 func fuzz(f *testing.F, endings ...string) {
 	err := filepath.WalkDir(testdata, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -98,7 +98,7 @@ func (l *locker) stop() {
 	}
 }
 
-// wantLocked checks that somebody else has the lock, and is named.
+// wantLocked checks that another process has the lock, and is named.
 func wantLocked(t *testing.T, path string, pid int) {
 	t.Helper()
 	l, err := acquire(path)

@@ -49,7 +49,7 @@ func TestLockIsClosedOnExec(t *testing.T) {
 	}
 }
 
-// TestLockHostile: what others put in the place of the lock is told, and not touched.
+// TestLockHostile: what others put in the place of the lock is reported, and not touched.
 func TestLockHostile(t *testing.T) {
 	const precious = "precious"
 	link := func(link func(old, new string) error) func(t *testing.T, victim, path string) error {
@@ -131,7 +131,7 @@ func TestLockNoDirectory(t *testing.T) {
 	}
 }
 
-// What a holder left behind, or anybody wrote, is no PID to tell.
+// Odd content of the file is not reported as a PID.
 func TestLockOddContent(t *testing.T) {
 	for content, want := range map[string]int{"": 0, "17": 17, "17\n": 17, "x": 0, "-3": 0, strings.Repeat("9", 100): 0} {
 		path := filepath.Join(t.TempDir(), "lock")
@@ -205,6 +205,6 @@ func TestLockOnlyOne(t *testing.T) {
 	}
 	all.Wait()
 	if won.Load() == 0 {
-		t.Error("nobody ever had it")
+		t.Error("it was never acquired")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What somebody else may have put there is neither followed nor waited for.
+// What others may have put there is neither followed nor waited for.
 func TestAppend(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "other")
@@ -19,11 +19,11 @@ func TestAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, put := range map[string]func(string) error{
-		"a symbolic link":          func(path string) error { return os.Symlink(other, path) },
-		"a link to nothing":        func(path string) error { return os.Symlink(filepath.Join(dir, "nothing"), path) },
-		"a hard link":              func(path string) error { return os.Link(other, path) },
-		"a FIFO that nobody reads": func(path string) error { return unix.Mkfifo(path, 0o600) },
-		"a directory":              func(path string) error { return os.Mkdir(path, 0o700) },
+		"a symbolic link":         func(path string) error { return os.Symlink(other, path) },
+		"a link to nothing":       func(path string) error { return os.Symlink(filepath.Join(dir, "nothing"), path) },
+		"a hard link":             func(path string) error { return os.Link(other, path) },
+		"a FIFO without a reader": func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"a directory":             func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		if err := put(path); err != nil {
