@@ -4,18 +4,6 @@
 // as an [Index]; what it means for a process is package process's to say.
 package catalog
 
-import (
-	"embed"
-	"fmt"
-	"strings"
-)
-
-//go:embed *.txt
-var files embed.FS
-
-// textFiles are the embedded files in the order in which their families are asked, after clients and gateways.
-var textFiles = []string{"servers.txt", "helpers.txt", "launchers.txt", "lookalikes.txt"}
-
 // Family is what a row's program is.
 type Family string
 
@@ -30,13 +18,6 @@ const (
 )
 
 var families = []Family{Clients, Gateways, Servers, Helpers, Launchers, Lookalikes}
-
-// Catalog is the content of one or more files.
-type Catalog struct {
-	Programs   []Program
-	Launchers  []Launcher
-	Lookalikes []string
-}
 
 // Program is one name by which a client, gateway, server or helper is recognised.
 type Program struct {
@@ -89,44 +70,3 @@ const (
 	StartsLine    Starts = "line"    // one line of shell
 	StartsOption  Starts = "option"  // the value of one of its options: cargo run --bin x
 )
-
-// Embedded returns the catalog of this program. This package's tests check it, so that an error can only mean a
-// broken build.
-func Embedded() (*Catalog, error) {
-	all := new(Catalog)
-	for i := range clients {
-		c := &clients[i]
-		if err := all.addRows(Program{Family: Clients, Name: c.Name, Client: c}, c.Programs); err != nil {
-			return nil, err
-		}
-	}
-	for _, g := range AllGateways() {
-		if err := all.addRows(Program{Family: Gateways, Name: g.Name, Gateway: g}, g.Programs); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range textFiles {
-		text, err := files.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if err := all.parse(name, string(text)); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// addRows adds the rows of a client or gateway, which are those of the text files without the column NAME.
-func (c *Catalog) addRows(of Program, rows string) error {
-	for line := range strings.Lines(rows) {
-		columns := split(line)
-		if len(columns) == 0 {
-			continue
-		}
-		if err := c.addPrograms(of, columns[0], columns[1:]); err != nil {
-			return fmt.Errorf("%s: %w", of.Name, err)
-		}
-	}
-	return nil
-}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,12 +24,12 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := Parse(name, string(text))
-		if err != nil {
+		x := newIndex()
+		if err := x.Parse(name, string(text)); err != nil {
 			t.Error(err)
 			continue
 		}
-		if len(c.Programs)+len(c.Launchers)+len(c.Lookalikes) == 0 {
+		if len(x.Programs)+len(x.Launchers)+len(x.Lookalikes) == 0 {
 			t.Errorf("%s is empty", name)
 		}
 		var rows []string
@@ -51,20 +52,18 @@ func TestFiles(t *testing.T) {
 // A name has one meaning: what is a look-alike whatever its arguments cannot be something else for
 // some of them.
 func TestDisjoint(t *testing.T) {
-	c, err := Embedded()
+	x, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
-	never := map[string]bool{}
-	for _, name := range c.Lookalikes {
+	for name := range x.Lookalikes {
 		if name != strings.ToLower(name) {
 			t.Errorf("look-alike %q is not in lower case", name)
 		}
-		never[name] = true
 	}
 	seen := map[string]bool{}
-	for _, p := range c.Programs {
-		if never[p.Program] {
+	for _, p := range slices.Concat(append(slices.Collect(maps.Values(x.Programs)), x.Prefixes)...) {
+		if x.Lookalikes[p.Program] {
 			t.Errorf("%s is in %s and in lookalikes", p.Program, p.Family)
 		}
 		key := fmt.Sprint(p.Family, " ", p.Below, "//", p.Program, " ", p.With, p.Without)
@@ -73,8 +72,8 @@ func TestDisjoint(t *testing.T) {
 		}
 		seen[key] = true
 	}
-	for _, l := range c.Launchers {
-		if never[l.Words[0]] {
+	for _, l := range slices.Concat(slices.Collect(maps.Values(x.Launchers))...) {
+		if x.Lookalikes[l.Words[0]] {
 			t.Errorf("%s is in launchers and in lookalikes", l.Words[0])
 		}
 		key := strings.Join(l.Words, " ")
@@ -86,7 +85,8 @@ func TestDisjoint(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	c, err := Parse("mine.txt", `# My own.
+	x := newIndex()
+	err := x.Parse("mine.txt", `# My own.
 [servers]
 notes   notes-mcp  serve stdio, --mcp  --help   # a comment
 inhouse*
@@ -99,20 +99,23 @@ mcp-paint
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Programs) != 4 || len(c.Launchers) != 1 || len(c.Lookalikes) != 1 {
-		t.Fatalf("%+v", c)
+	if len(x.Programs) != 3 || len(x.Prefixes) != 1 || len(x.Launchers) != 1 || !x.Lookalikes["mcp-paint"] {
+		t.Fatalf("%+v", x)
 	}
-	notes := c.Programs[0]
-	if notes.Family != Servers || notes.Program != "notes" || notes.Name != "notes-mcp" || len(notes.With) != 2 || len(notes.With[0]) != 2 || len(notes.Without) != 1 {
+	notes := x.Programs["notes"][0]
+	if notes.Family != Servers || notes.Name != "notes-mcp" || len(notes.With) != 2 || len(notes.With[0]) != 2 || len(notes.Without) != 1 {
 		t.Errorf("%+v", notes)
 	}
-	if app := c.Programs[2]; app.Below != "team" || app.Program != "app" || !app.App || app.Name != "" {
+	if inhouse := x.Prefixes[0]; inhouse.Program != "inhouse" || inhouse.Family != Servers {
+		t.Errorf("%+v", inhouse)
+	}
+	if app := x.Programs["app"][0]; app.Below != "team" || !app.App || app.Name != "" {
 		t.Errorf("%+v", app)
 	}
-	if band := c.Programs[3]; band.Below != "" || band.Program != "band" || !band.App {
+	if band := x.Programs["band"][0]; band.Below != "" || !band.App {
 		t.Errorf("%+v", band)
 	}
-	if l := c.Launchers[0]; l.Skip != 1 || l.Starts != StartsCommand || !l.Options["--service"] || len(l.Words) != 2 {
+	if l := x.Launchers["keyring"][0]; l.Skip != 1 || l.Starts != StartsCommand || !l.Options["--service"] || len(l.Words) != 2 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -134,9 +137,18 @@ func TestParseErrors(t *testing.T) {
 		"[launchers]\na  a  command  -x y": `mine.txt:2: option "y" begins with neither - nor +`,
 		"[lookalikes]\na  b":               "mine.txt:2: want 1 column, have 2",
 	} {
-		_, err := Parse("mine.txt", text)
+		err := newIndex().Parse("mine.txt", text)
 		if err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := build(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

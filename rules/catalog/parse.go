@@ -6,61 +6,54 @@ import (
 	"strings"
 )
 
-// Parse reads the text of one catalog file. A [heading] names the family of the rows below it; a row has columns two
-// or more spaces apart, "-" being an empty one; "#" begins a comment. The name is for error messages only.
-func Parse(name, text string) (*Catalog, error) {
-	c := new(Catalog)
-	return c, c.parse(name, text)
-}
-
-func (c *Catalog) parse(name, text string) error {
+// Parse adds the rows of one catalog file. A [heading] names the family of the rows below it; a row has columns two or
+// more spaces apart, "-" being an empty one; "#" begins a comment. The name is for error messages only.
+func (x *Index) Parse(name, text string) error {
 	var family Family
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
 		line, _, _ = strings.Cut(line, "#")
 		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
+		var err error
+		switch heading, ok := strings.CutPrefix(line, "["); {
+		case line == "":
+		case ok:
+			heading, ok = strings.CutSuffix(heading, "]")
+			if family = Family(heading); !ok || !slices.Contains(families, family) {
+				err = fmt.Errorf("unknown heading %q", line)
+			}
+		default:
+			err = x.addRow(family, split(line))
 		}
-		if err := c.add(&family, line); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s:%d: %w", name, number, err)
 		}
 	}
 	return nil
 }
 
-func (c *Catalog) add(family *Family, line string) error {
-	if heading, ok := strings.CutPrefix(line, "["); ok {
-		heading, ok = strings.CutSuffix(heading, "]")
-		if *family = Family(heading); !ok || !slices.Contains(families, *family) {
-			return fmt.Errorf("unknown heading %q", line)
-		}
-		return nil
-	}
-	columns := split(line)
-	switch *family {
+func (x *Index) addRow(family Family, columns []string) error {
+	switch family {
 	case "":
 		return fmt.Errorf("a row before the first [heading]")
 	case Lookalikes:
 		if len(columns) > 1 {
 			return fmt.Errorf("want 1 column, have %d", len(columns))
 		}
-		c.Lookalikes = append(c.Lookalikes, columns[0])
+		x.Lookalikes[columns[0]] = true
 		return nil
 	case Launchers:
-		l, err := launcher(columns)
-		c.Launchers = append(c.Launchers, l)
-		return err
+		return x.addLauncher(columns)
 	}
 	if len(columns) > 4 {
 		return fmt.Errorf("want at most 4 columns, have %d", len(columns))
 	}
-	return c.addPrograms(Program{Family: *family, Name: cell(columns, 1)}, columns[0], columns[min(2, len(columns)):])
+	return x.addPrograms(Program{Family: family, Name: cell(columns, 1)}, columns[0], columns[min(2, len(columns)):])
 }
 
 // addPrograms adds a row for each of the names, which have commas between them. The other columns are WITH and WITHOUT.
-func (c *Catalog) addPrograms(p Program, names string, columns []string) (err error) {
+func (x *Index) addPrograms(p Program, names string, columns []string) (err error) {
 	with := cell(columns, 0)
 	if rest, ok := strings.CutPrefix(with, "(app)"); ok {
 		p.App, with = true, strings.TrimPrefix(rest, ",")
@@ -83,7 +76,8 @@ func (c *Catalog) addPrograms(p Program, names string, columns []string) (err er
 		if i := strings.IndexByte(p.Program, '*'); p.Program == "" || i >= 0 && (i == 0 || i < len(p.Program)-1) {
 			return fmt.Errorf("program %q: a * is for the end of a name only", p.Program)
 		}
-		c.Programs = append(c.Programs, p)
+		row := p
+		x.add(&row)
 	}
 	return nil
 }
@@ -125,17 +119,16 @@ func conditions(text string) ([]Condition, error) {
 	return all, nil
 }
 
-func launcher(columns []string) (Launcher, error) {
+func (x *Index) addLauncher(columns []string) error {
 	if len(columns) < 3 || len(columns) > 4 {
-		return Launcher{}, fmt.Errorf("want 3 or 4 columns, have %d", len(columns))
+		return fmt.Errorf("want 3 or 4 columns, have %d", len(columns))
 	}
-	l := Launcher{Name: columns[0], Words: strings.Fields(columns[1]), Options: map[string]bool{}}
 	starts, skip, more := strings.Cut(columns[2], "+")
-	l.Starts = Starts(starts)
+	l := &Launcher{Name: columns[0], Words: strings.Fields(columns[1]), Starts: Starts(starts), Options: map[string]bool{}}
 	switch l.Starts {
 	case StartsCommand, StartsPackage, StartsScript, StartsImage, StartsLine, StartsOption:
 	default:
-		return l, fmt.Errorf("unknown way to start %q", columns[2])
+		return fmt.Errorf("unknown way to start %q", columns[2])
 	}
 	switch {
 	case !more:
@@ -144,7 +137,7 @@ func launcher(columns []string) (Launcher, error) {
 	case skip == "--":
 		l.Skip = -1
 	default:
-		return l, fmt.Errorf("want +1 or +--, have %q", columns[2])
+		return fmt.Errorf("want +1 or +--, have %q", columns[2])
 	}
 	for _, o := range strings.Fields(cell(columns, 3)) {
 		switch {
@@ -153,8 +146,12 @@ func launcher(columns []string) (Launcher, error) {
 		case o[0] == '-' || o[0] == '+':
 			l.Options[o] = true
 		default:
-			return l, fmt.Errorf("option %q begins with neither - nor +", o)
+			return fmt.Errorf("option %q begins with neither - nor +", o)
 		}
 	}
-	return l, nil
+	rows := append(x.Launchers[l.Words[0]], l)
+	// The row with the most sub-commands is the most specific and comes first.
+	slices.SortStableFunc(rows, func(a, b *Launcher) int { return len(b.Words) - len(a.Words) })
+	x.Launchers[l.Words[0]] = rows
+	return nil
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,21 +127,10 @@ func BenchmarkClassifyNobody(b *testing.B) {
 	}
 }
 
-func BenchmarkLoadIndex(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		catalog.Embedded()
-	}
-}
-
 // What a name tells by convention needs no row, unless the row gives it another name.
 func TestCatalogIsNeeded(t *testing.T) {
-	c, err := catalog.Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range c.Programs {
-		if p.Family != catalog.Servers || len(p.With)+len(p.Without) > 0 || p.Below != "" || strings.HasSuffix(p.Program, "*") {
+	for _, p := range slices.Concat(slices.Collect(maps.Values(catalog.Load().Programs))...) {
+		if p.Family != catalog.Servers || len(p.With)+len(p.Without) > 0 || p.Below != "" {
 			continue
 		}
 		if convention(&command.Command{Kind: command.KindPackage, Program: p.Program}) != "" && (p.Name == "" || command.Spell(p.Name) == command.Spell(p.Program)) {
