@@ -37,18 +37,18 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	e.swapping = s.Host.MemoryTotalBytes == 0 || s.Host.SwapTotalBytes > s.Host.SwapFreeBytes
 
 	wanted := subjects(rows, o.Brief)
-	looks := make([]look, len(rows))
-	stuck, skipped := sweep(ctx, o.deadline(), len(rows), func() func(int) look {
+	observations := make([]observation, len(rows))
+	stuck, skipped := sweep(ctx, o.deadline(), len(rows), func() func(int) observation {
 		buf := make([]byte, smallFile)
-		return func(i int) look { return e.look(wanted[i], buf) }
-	}, func(i int, l look) { looks[i] = l })
+		return func(i int) observation { return e.observe(wanted[i], buf) }
+	}, func(i int, seen observation) { observations[i] = seen })
 	late := slices.Concat(stuck, skipped)
 	for _, i := range late {
-		looks[i].err = context.DeadlineExceeded
+		observations[i].err = context.DeadlineExceeded
 	}
-	giveUp(s, rows, late, o, lookFields...)
-	e.attach(s, rows, looks)
-	e.sockets.attach(s, rows, looks)
+	giveUp(s, rows, late, o, observedFields...)
+	e.attach(s, rows, observations)
+	e.sockets.attach(s, rows, observations)
 
 	var tops []*Process
 	for i, p := range rows {
@@ -59,7 +59,7 @@ func examine(ctx context.Context, s *Snapshot, rows []*Process, o ExamineOptions
 	readEnvirons(ctx, root, s, tops, o)
 }
 
-// A subject is a process to look at.
+// A subject is a process to examine.
 type subject struct {
 	id ID
 
@@ -95,7 +95,7 @@ func subjects(rows []*Process, brief []int) []subject {
 	return out
 }
 
-// An examination is what all looks share. It does not change while they run.
+// An examination is what all observations share. It does not change while they run.
 type examination struct {
 	root     int // descriptor of the procfs mount
 	sockets  *socketTable
@@ -103,9 +103,9 @@ type examination struct {
 	swapping bool   // the machine has memory in swap
 }
 
-// A look is what the kernel showed of one process. It shares nothing with the snapshot, so that one that
+// An observation is what the kernel showed of one process. It shares nothing with the snapshot, so that one that
 // returns too late does no harm.
-type look struct {
+type observation struct {
 	err error // the process could not be opened; nothing else is filled in
 
 	stdin, stdout Stdin
@@ -122,116 +122,117 @@ type look struct {
 	refused []string // fields that may not be read
 }
 
-// lookFields are the fields that a look fills in.
-var lookFields = []string{"stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes"}
+// observedFields are the fields that an observation fills in.
+var observedFields = []string{"stdin", "listen", "cwd", "exe", "cgroup", "swap_bytes"}
 
-// look reads what cannot block of one process.
-func (e *examination) look(subject subject, buf []byte) (l look) {
+// observe reads what cannot block of one process.
+func (e *examination) observe(subject subject, buf []byte) (seen observation) {
 	h, err := procfs.Open(e.root, subject.id.PID, subject.id.Start, buf)
 	if err != nil {
-		return look{err: err}
+		return observation{err: err}
 	}
 	defer h.Close()
 	if subject.brief {
 		// A server with /dev/null at descriptor 0 may have moved its stdin; a client has not.
-		l.stdin = lookAtStdin(h, e.sockets)
-		l.brief = l.stdin.Peer == PeerOpen || l.stdin.Peer == "" && l.stdin.Type != "" && subject.top
+		seen.stdin = observeStdin(h, e.sockets)
+		seen.brief = seen.stdin.Peer == PeerOpen || seen.stdin.Peer == "" && seen.stdin.Type != "" && subject.top
 	}
-	if !l.brief {
-		e.lookAtFDs(h, subject.driven, &l)
+	if !seen.brief {
+		e.observeFDs(h, subject.driven, &seen)
 	}
-	if l.brief && !subject.top {
-		return l
+	if seen.brief && !subject.top {
+		return seen
 	}
-	l.cwd, err = h.Link("cwd")
-	l.note(err, "cwd")
+	seen.cwd, err = h.Link("cwd")
+	seen.note(err, "cwd")
 	if subject.top {
-		l.exe, err = h.Link("exe")
-		l.note(err, "exe")
+		seen.exe, err = h.Link("exe")
+		seen.note(err, "exe")
 		content, err := h.ReadFile("cgroup", smallFile, nil)
-		l.note(err, "cgroup")
-		l.cgroup = procfs.ParseCgroup(content)
+		seen.note(err, "cgroup")
+		seen.cgroup = procfs.ParseCgroup(content)
 	}
 	if e.swapping {
 		content, err := h.ReadFile("status", smallFile, nil)
-		l.note(err, "swap_bytes")
+		seen.note(err, "swap_bytes")
 		if n, ok := procfs.ParseSwap(content); ok {
-			l.swap = &n
+			seen.swap = &n
 		}
 	}
-	return l
+	return seen
 }
 
-// lookAtFDs reads the open descriptors.
-func (e *examination) lookAtFDs(h procfs.Process, driven bool, l *look) {
+// observeFDs reads the open descriptors.
+func (e *examination) observeFDs(h procfs.Process, driven bool, seen *observation) {
 	f, err := h.OpenFDs()
-	if l.note(err, "stdin", "listen"); err != nil {
+	if seen.note(err, "stdin", "listen"); err != nil {
 		return
 	}
 	defer f.Close()
 	var stdin, stdout descriptor
-	l.fds, stdin, stdout = listDescriptors(f)
-	l.stdin = findStdin(f, l.fds, stdin, e.sockets, driven)
-	l.stdout = Stdin{Type: stdout.kind}
+	seen.fds, stdin, stdout = listDescriptors(f)
+	seen.stdin = findStdin(f, seen.fds, stdin, e.sockets, driven)
+	seen.stdout = Stdin{Type: stdout.kind}
 	switch stdout.kind {
 	case StdinSocket:
-		l.stdout = peerOf(f, stdout, e.sockets)
+		seen.stdout = peerOf(f, stdout, e.sockets)
 	case StdinPipe:
-		l.stdout.Peer = pipeReader(f, stdout)
+		seen.stdout.Peer = pipeReader(f, stdout)
 	}
 
 	// sock_diag(7) shows the sockets of our network namespace only.
-	l.knownSockets = e.sockets.knows(l.fds)
-	closed := l.stdin.Type == StdinSocket && l.stdin.Peer == PeerClosed || l.stdout.Type == StdinSocket && l.stdout.Peer == PeerClosed
-	if l.knownSockets && !closed {
+	seen.knownSockets = e.sockets.knows(seen.fds)
+	isClosed := func(std Stdin) bool { return std.Type == StdinSocket && std.Peer == PeerClosed }
+	closed := isClosed(seen.stdin) || isClosed(seen.stdout)
+	if seen.knownSockets && !closed {
 		return
 	}
 	netns, err := h.Link("ns/net")
-	l.foreign = err != nil || netns != e.netns
-	if l.foreign && closed && l.stdin.Type == StdinSocket {
-		l.stdin.Peer = PeerUnknown
+	seen.foreign = err != nil || netns != e.netns
+	if seen.foreign && closed && seen.stdin.Type == StdinSocket {
+		seen.stdin.Peer = PeerUnknown
 	}
-	if l.foreign && l.stdout.Type == StdinSocket {
-		l.stdout.Peer = PeerUnknown
+	if seen.foreign && seen.stdout.Type == StdinSocket {
+		seen.stdout.Peer = PeerUnknown
 	}
 }
 
 // note records which fields could not be read. They are absent, not refused, when the process has exited.
-func (l *look) note(err error, fields ...string) {
+func (seen *observation) note(err error, fields ...string) {
 	if err != nil && !procfs.IsGone(err) {
-		l.refused = append(l.refused, fields...)
+		seen.refused = append(seen.refused, fields...)
 	}
 }
 
 // attach fills in everything but the sockets. A process that could not be opened, for want of descriptors
 // or memory, gets all fields unreadable; one that has exited stays as it was.
-func (e *examination) attach(s *Snapshot, rows []*Process, looks []look) {
+func (e *examination) attach(s *Snapshot, rows []*Process, observations []observation) {
 	var failed []int
 	var reason error
 	for i, p := range rows {
-		l := &looks[i]
+		seen := &observations[i]
 		switch {
-		case l.err == nil:
-		case errors.Is(l.err, context.DeadlineExceeded), errors.Is(l.err, procfs.ErrOtherProcess), procfs.IsGone(l.err):
+		case seen.err == nil:
+		case errors.Is(seen.err, context.DeadlineExceeded), errors.Is(seen.err, procfs.ErrOtherProcess), procfs.IsGone(seen.err):
 			continue
 		default:
-			for _, field := range lookFields {
+			for _, field := range observedFields {
 				p.setUnreadable(field, true)
 			}
-			failed, reason = append(failed, p.PID), l.err
+			failed, reason = append(failed, p.PID), seen.err
 			continue
 		}
-		for _, field := range lookFields {
-			p.setUnreadable(field, slices.Contains(l.refused, field))
+		for _, field := range observedFields {
+			p.setUnreadable(field, slices.Contains(seen.refused, field))
 		}
 		p.Stdin, p.Stdout = nil, nil
-		if stdin := l.stdin; stdin.Type != "" {
+		if stdin := seen.stdin; stdin.Type != "" {
 			p.Stdin = &stdin
 		}
-		if l.stdout.Type != "" {
-			p.Stdout = &Stdin{Type: l.stdout.Type, Peer: l.stdout.Peer}
+		if seen.stdout.Type != "" {
+			p.Stdout = &Stdin{Type: seen.stdout.Type, Peer: seen.stdout.Peer}
 		}
-		p.CWD, p.Exe, p.Cgroup, p.SwapBytes = l.cwd, l.exe, l.cgroup, l.swap
+		p.CWD, p.Exe, p.Cgroup, p.SwapBytes = seen.cwd, seen.exe, seen.cgroup, seen.swap
 		if !e.swapping {
 			p.SwapBytes = new(int64)
 		}

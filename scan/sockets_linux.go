@@ -87,19 +87,19 @@ func sockets(fds []descriptor) iter.Seq[uint32] {
 
 // attach fills in Listen, InboundConnections and InboundSilenceSeconds. "listen" is unreadable for a process in
 // another network namespace, unless it has a listening socket of ours.
-func (t *socketTable) attach(s *Snapshot, rows []*Process, looks []look) {
+func (t *socketTable) attach(s *Snapshot, rows []*Process, observations []observation) {
 	to := listening{ports: make(map[uint16]bool), names: make(map[string]bool)}
 	for i, p := range rows {
-		l := &looks[i]
-		if l.err != nil {
+		seen := &observations[i]
+		if seen.err != nil {
 			continue
 		}
 		p.Listen, p.InboundConnections, p.InboundSilenceSeconds = nil, nil, nil
-		if l.brief || slices.Contains(l.refused, "listen") {
+		if seen.brief || slices.Contains(seen.refused, "listen") {
 			continue
 		}
-		listen := t.listen(l.fds, to)
-		if len(listen) == 0 && !l.knownSockets && (l.foreign || t.err != nil) {
+		listen := t.listen(seen.fds, to)
+		if len(listen) == 0 && !seen.knownSockets && (seen.foreign || t.err != nil) {
 			p.setUnreadable("listen", true)
 			continue
 		}
@@ -113,10 +113,10 @@ func (t *socketTable) attach(s *Snapshot, rows []*Process, looks []look) {
 	}
 	suspended := suspendedFor()
 	for i, p := range rows {
-		if looks[i].err != nil || p.Listen == nil {
+		if observations[i].err != nil || p.Listen == nil {
 			continue
 		}
-		n, silence := t.inbound(looks[i].fds, to, connected)
+		n, silence := t.inbound(observations[i].fds, to, connected)
 		p.InboundConnections = &n
 		if n > 0 && silence >= 0 {
 			seconds := int64((silence + suspended) / time.Second)

@@ -72,8 +72,8 @@ func listDescriptors(f procfs.FDs) (fds []descriptor, stdin, stdout descriptor) 
 	return fds, stdin, stdout
 }
 
-// lookAtStdin looks at descriptor 0 alone. The result has no type when it cannot be read.
-func lookAtStdin(h procfs.Process, sockets *socketTable) Stdin {
+// observeStdin observations at descriptor 0 alone. The result has no type when it cannot be read.
+func observeStdin(h procfs.Process, sockets *socketTable) Stdin {
 	const name = "fd/0"
 	target, err := h.Link(name)
 	if err != nil {
@@ -105,7 +105,7 @@ func findStdin(f procfs.FDs, fds []descriptor, stdin descriptor, sockets *socket
 	return peerOf(f, stdin, sockets)
 }
 
-// peerOf looks at the other end of a pipe or socket. The peer is empty for anything else.
+// peerOf observations at the other end of a pipe or socket. The peer is empty for anything else.
 func peerOf(f procfs.FDs, d descriptor, sockets *socketTable) Stdin {
 	stdin := Stdin{Type: d.kind}
 	switch d.kind {
