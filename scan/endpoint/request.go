@@ -145,8 +145,12 @@ func (p *prober) body(m message) ([]byte, int, error) {
 	return body, id, err
 }
 
-// request returns the HTTP request of a message.
-func (p *prober) request(ctx context.Context, m message, body []byte) (*http.Request, error) {
+// request returns the HTTP request of a message, and the ID that its answer will have.
+func (p *prober) request(ctx context.Context, m message) (*http.Request, int, error) {
+	body, id, err := p.body(m)
+	if err != nil {
+		return nil, 0, err
+	}
 	method, accept := http.MethodPost, "application/json, text/event-stream"
 	if m.httpMethod != "" {
 		method = m.httpMethod
@@ -163,7 +167,7 @@ func (p *prober) request(ctx context.Context, m message, body []byte) (*http.Req
 	}
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	r.URL.User = nil // it goes into a header, so that a redirect does not lose it
 	for name, values := range p.o.Header {
@@ -193,7 +197,7 @@ func (p *prober) request(ctx context.Context, m message, body []byte) (*http.Req
 	if m.session != "" {
 		r.Header.Set("Mcp-Session-Id", m.session)
 	}
-	return r, nil
+	return r, id, nil
 }
 
 // reply is an answer with what only the probe needs of it.
@@ -236,7 +240,11 @@ func (r *response) Read(b []byte) (int, error) {
 func (p *prober) open(whole context.Context, m message) (*response, reply) {
 	ctx, cancel := context.WithCancelCause(whole)
 	out := &response{ctx: ctx, cancel: cancel, limit: time.AfterFunc(p.limit, func() { cancel(context.DeadlineExceeded) })}
-	res, err := p.roundTrip(out, m)
+	r, id, err := p.request(ctx, m)
+	if err == nil {
+		out.id = id
+		out.Response, err = p.client.Do(r)
+	}
 	if err != nil {
 		if context.Cause(ctx) == context.DeadlineExceeded {
 			err = context.DeadlineExceeded
@@ -245,24 +253,10 @@ func (p *prober) open(whole context.Context, m message) (*response, reply) {
 		cancel(nil)
 		return nil, p.noAnswer(whole, err)
 	}
-	out.Response = res
 	if p.url == nil {
-		p.url = res.Request.URL
+		p.url = out.Request.URL
 	}
-	return out, reply{Answer: facts.Answer{Status: res.StatusCode, Type: contentType(res.Header)}, session: res.Header.Get("Mcp-Session-Id")}
-}
-
-func (p *prober) roundTrip(out *response, m message) (*http.Response, error) {
-	body, id, err := p.body(m)
-	if err != nil {
-		return nil, err
-	}
-	out.id = id
-	r, err := p.request(out.ctx, m, body)
-	if err != nil {
-		return nil, err
-	}
-	return p.client.Do(r)
+	return out, reply{Answer: facts.Answer{Status: out.StatusCode, Type: contentType(out.Header)}, session: out.Header.Get("Mcp-Session-Id")}
 }
 
 // send sends a message and waits for its answer.
