@@ -51,7 +51,7 @@ func (b tableBuilder) add(pid, ppid int, age time.Duration, rss int64, args ...s
 	return b.at(pid)
 }
 
-// lost adds a process that init has adopted and that nobody can talk to any more.
+// lost adds a process that init has adopted and whose stdin is closed.
 func (b tableBuilder) lost(pid int, age time.Duration, rss int64, args ...string) *scan.Process {
 	p := b.add(pid, 1, age, rss, args...)
 	p.Stdin = &scan.Stdin{Type: scan.StdinPipe, Peer: scan.PeerClosed}
@@ -86,7 +86,7 @@ func story() tableBuilder {
 }
 
 // nested is what a killed client left behind: two servers, of which one has a browser and a program
-// that may be somebody's, beside others that are kept for several reasons.
+// that may not be its own, beside others that are kept for several reasons.
 func nested() tableBuilder {
 	const day, mb, chrome, profile = 26 * time.Hour, 1 << 20, "/opt/chrome/chrome", "--user-data-dir=/tmp/playwright_chromiumdev_profile-x1"
 	b := newTable()
@@ -285,8 +285,7 @@ func everyPlan(t *testing.T, f func(t *testing.T, p *reap.Plan)) {
 	t.Run("bare", func(t *testing.T) { f(t, &reap.Plan{Instances: []reap.PlannedInstance{{}}, Kept: []reap.Kept{{}}}) })
 }
 
-// Cron mails whatever is written, so that nothing may be when there was nothing to do; and whoever is
-// signalled has to be named.
+// Cron mails any output: there is none without instances, and otherwise every signalled process is named.
 func TestResultsNameEveryProcessOrNothing(t *testing.T) {
 	seen := 0
 	everyPlan(t, func(t *testing.T, p *reap.Plan) {
@@ -316,7 +315,7 @@ func TestResultsNameEveryProcessOrNothing(t *testing.T) {
 	}
 }
 
-// What survived or was refused is never called ended, and what ended never left.
+// What survived or was refused is never called terminated, and the reverse.
 func TestResultsSayWhatIsLeft(t *testing.T) {
 	everyPlan(t, func(t *testing.T, p *reap.Plan) {
 		var b bytes.Buffer

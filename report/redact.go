@@ -53,7 +53,8 @@ func (r redactor) args(vector []string) []string {
 		case isShort(before, option, a, i > program):
 			out[i] = redacted
 		case loginOptions[option] && isLogin(a):
-			out[i] = hidePassword(a)
+			user, _, _ := strings.Cut(a, ":")
+			out[i] = user + ":" + redacted
 		case assigned && (r.isAssigned(option, name) || i >= program && isShort(option, name, value, true)):
 			out[i] = name + "=" + hideValue(value)
 		default:
@@ -95,11 +96,6 @@ func isVariable(name string) bool {
 func isScheme(a string) bool { return schemes[strings.ToLower(a)] }
 
 func isLogin(s string) bool { return strings.Contains(s, ":") && !strings.Contains(s, "://") }
-
-func hidePassword(login string) string {
-	user, _, _ := strings.Cut(login, ":")
-	return user + ":" + redacted
-}
 
 // hideValue hides a secret, but keeps a reference to one.
 func hideValue(v string) string {
@@ -165,15 +161,12 @@ func (r redactor) secretAfter(s string, at, end int) (begin, stop int) {
 	if r.strict && first && rest[0] == '=' && isVariable(strings.TrimPrefix(word, "-e")) {
 		return end + 1, end + 1 + len(shellValue.FindString(rest[1:]))
 	}
-	if n := passwordLen(rest); n > 0 && first && len(word) > 1 { // C:\Users\x\node_modules\@scope has one letter
-		return end + 1, end + 1 + n
+	if first && len(word) > 1 { // C:\Users\x\node_modules\@scope has one letter
+		if n := passwordLen(rest); n > 0 {
+			return end + 1, end + 1 + n
+		}
 	}
-	near := rest[:min(len(rest), 64)]
-	joined := assignment.FindString(near)
-	option := joined == "" && word[0] == '-'
-	if option {
-		joined = spaces.FindString(near)
-	}
+	joined, option := joint(word, rest)
 	begin = end + len(joined)
 	if joined == "" || begin == len(s) || s[begin] == ' ' && s[begin-1] == joined[0] || option && s[begin] == '-' {
 		return 0, 0
@@ -185,7 +178,7 @@ func (r redactor) secretAfter(s string, at, end int) (begin, stop int) {
 	case option && loginOptions[word] && isLogin(value):
 		return begin + strings.IndexByte(value, ':') + 1, stop
 	case (option || r.strict) && isShort(s[max(0, at-16):at], word, value, r.strict), redactor{strict: r.strict && !header}.isSecret(word):
-		if name := scheme.FindString(s[begin:min(len(s), begin+64)]); name != "" {
+		if name := scheme.FindString(s[begin:min(len(s), begin+64)]); name != "" && !strings.HasPrefix(s[begin+len(name):], "-") {
 			before := s[begin-1]
 			begin += len(name)
 			stop = begin + valueLen(s[begin:], before, stops)
@@ -193,6 +186,15 @@ func (r redactor) secretAfter(s string, at, end int) (begin, stop int) {
 		return begin, stop
 	}
 	return 0, 0
+}
+
+// joint returns what is between a word and its value, and whether the word is an option with spaces behind it.
+func joint(word, rest string) (joined string, option bool) {
+	near := rest[:min(len(rest), 64)]
+	if joined = assignment.FindString(near); joined == "" && word[0] == '-' {
+		return spaces.FindString(near), true
+	}
+	return joined, false
 }
 
 // stops are the bytes that end a value without quotes, by what joins it to its name.
