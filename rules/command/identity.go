@@ -1,25 +1,24 @@
 package command
 
 import (
-	"mcpdoctor/rules/catalog"
+	"iter"
 	"slices"
 	"strings"
+
+	"mcpdoctor/rules/catalog"
 )
 
-// Identity is what the copies of one server have in common: its program, by the one name that its
-// package and its binary share, and the arguments that distinguish it. Two configured entries of
-// one package with different arguments are two servers; the order of options, a version, and what
-// changes from start to start (ports, process and session IDs, log files) make no difference. It is
-// for comparing and may hold secrets: never show it.
+// Identity is the same for all copies of one server. It consists of the program, by one name for its package and
+// its binary, and of the arguments that distinguish it from other servers of that program. The order of options
+// does not matter, nor do versions and what changes from start to start (ports, process and session IDs, log
+// files). It is for comparing and may contain secrets: never show it.
 func (c Command) Identity() string {
 	if c.Program == "" {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString(Canonical(c.Program))
-	if c.Kind == KindScript && IsPath(c.Path) {
-		// Scripts have names like server.js, so that only the path tells two of them apart.
-		b.WriteString(" " + stablePath(c.Path))
+	parts := []string{Canonical(c.Program)}
+	if c.Kind == KindScript && IsPath(c.Path) { // many scripts are called server.js
+		parts = append(parts, withoutVersions(c.Path))
 	}
 	var options, words []string
 	for i := 0; i < len(c.Args); i++ {
@@ -33,28 +32,19 @@ func (c Command) Identity() string {
 			i++
 			value = c.Args[i]
 		}
-		if !passingOptions[strings.TrimLeft(name, "-")] {
+		if !changingOptions[strings.TrimLeft(name, "-")] {
 			options = append(options, name+"="+value)
 		}
 	}
 	slices.Sort(options)
-	for _, list := range [...][]string{options, words} {
-		for _, w := range list {
-			b.WriteByte(' ')
-			b.WriteString(w)
-		}
-	}
-	return b.String()
+	return strings.Join(slices.Concat(parts, options, words), " ")
 }
 
-// passingOptions have another value at every start.
-var passingOptions = map[string]bool{
-	"port": true, "parent-pid": true, "ppid": true, "pid": true, "session-id": true, "sessionId": true, "log-file": true, "logFile": true,
-	"log-level": true, "logLevel": true, "verbose": true, "v": true, "debug": true,
-}
+// changingOptions differ from start to start.
+var changingOptions = catalog.Words("port parent-pid ppid pid session-id sessionId log-file logFile log-level logLevel verbose v debug")
 
-// stablePath is a path without the versions in it, which an update changes.
-func stablePath(p string) string {
+// withoutVersions returns a path without the folders that change with an update.
+func withoutVersions(p string) string {
 	segments := strings.Split(CleanPath(p), "/")
 	for i, s := range segments {
 		if isVersion(s) {
@@ -64,9 +54,9 @@ func stablePath(p string) string {
 	return strings.Join(segments, "/")
 }
 
-// sameProgram tells that a launcher's target and the process below it are one program, though one
-// may be named by its package and the other by its binary: @modelcontextprotocol/server-filesystem
-// and mcp-server-filesystem, @playwright/mcp and playwright-mcp. False when that cannot be known.
+// SameProgram reports whether two commands run one program, though one may name the package and the other the
+// binary: @modelcontextprotocol/server-filesystem and mcp-server-filesystem, @playwright/mcp and playwright-mcp.
+// It returns false if that is unknown.
 func SameProgram(a, b Command) bool {
 	if a.Program == "" || b.Program == "" {
 		return false
@@ -74,19 +64,16 @@ func SameProgram(a, b Command) bool {
 	if a.Kind == KindScript && b.Kind == KindScript && a.Path != "" && b.Path != "" {
 		return samePath(a.Path, b.Path)
 	}
-	switch x, y := Canonical(a.Program), Canonical(b.Program); {
-	case x == y, strings.HasPrefix(x, y+"/"), strings.HasPrefix(y, x+"/"):
+	x, y := Canonical(a.Program), Canonical(b.Program)
+	if x == y || strings.HasPrefix(x, y+"/") || strings.HasPrefix(y, x+"/") {
 		return true
 	}
-	x, y := Essence(a.Program), Essence(b.Program)
-	if x != "" && x == y {
-		return true
-	}
-	return a.From != "" && Essence(a.From) == y && y != "" || b.From != "" && Essence(b.From) == x && x != ""
+	x, y = essence(a.Program), essence(b.Program)
+	return x != "" && (x == y || b.From != "" && x == essence(b.From)) ||
+		y != "" && a.From != "" && y == essence(a.From)
 }
 
-// samePath tells that two paths are one, as far as that can be seen: one of them may be relative to
-// a folder that is not known.
+// samePath reports whether two paths may be one: a relative path begins in an unknown folder.
 func samePath(a, b string) bool {
 	a, b = CleanPath(a), CleanPath(b)
 	switch {
@@ -100,55 +87,59 @@ func samePath(a, b string) bool {
 	return strings.HasSuffix(a, "/"+strings.TrimPrefix(b, "./"))
 }
 
-func IsAbsolute(p string) bool { return strings.HasPrefix(p, "/") || windowsPath(p) }
-
-// canonical is a program's one name, spelled one way.
+// Canonical returns the one name of a program, whatever of its names this is.
 func Canonical(program string) string {
 	if name, ok := catalog.Load().Names[program]; ok {
 		program = name
 	}
-	return Spell(program)
+	return BinaryName(program)
 }
 
-// spell writes a name as its binary would be called.
-func Spell(program string) string {
+// BinaryName returns the name that the binary of a package usually has.
+func BinaryName(program string) string {
 	if name, ok := strings.CutPrefix(program, "@modelcontextprotocol/server-"); ok {
 		return "mcp-server-" + name
 	}
 	scope, base, scoped := strings.Cut(program, "/")
 	switch {
 	case scoped && !strings.HasPrefix(scope, "@"):
-		return program // an image, or one script of several in a package
+		return program // an image, or one of the scripts of a package
 	case scoped:
 		program = base
-		if empty(base) { // @playwright/mcp: only the scope says whose
+		if distinctive(base) == "" { // @playwright/mcp
 			program = scope[1:] + "-" + base
 		}
 	}
-	return Spelling.Replace(ModuleStem(program))
+	return WithDashes(ModuleStem(program))
 }
 
-var Spelling = strings.NewReplacer("_", "-", ".", "-")
+var dashes = strings.NewReplacer("_", "-", ".", "-")
 
-// essence is what remains of a name without the words that any MCP server has in it, in one word:
-// "azuredevops" of both @azure-devops/mcp and mcp-server-azuredevops.
-func Essence(program string) string {
+// WithDashes returns a name with dashes between its words.
+func WithDashes(name string) string { return dashes.Replace(name) }
+
+// WordsOf yields the words of a name: those of x-mcp_server.main are x, mcp, server and main.
+func WordsOf(name string) iter.Seq[string] {
+	return strings.FieldsFuncSeq(name, func(r rune) bool { return r == '-' || r == '_' || r == '.' })
+}
+
+// essence is what distinguishes a name from those of other servers, in one word: "azuredevops" for both
+// @azure-devops/mcp and mcp-server-azuredevops.
+func essence(program string) string {
 	scope, base := "", program
 	if i := strings.LastIndexByte(program, '/'); i >= 0 {
 		scope, base = program[:i], program[i+1:]
 	}
-	if e := strip(base); e != "" || !strings.HasPrefix(scope, "@") {
+	if e := distinctive(base); e != "" || !strings.HasPrefix(scope, "@") {
 		return e
 	}
-	return strip(scope[1:])
+	return distinctive(scope[1:])
 }
 
-// empty tells that nothing but such words is in a name.
-func empty(name string) bool { return strip(name) == "" }
-
-func strip(name string) string {
+// distinctive returns a name without the words that any server may have in its name.
+func distinctive(name string) string {
 	var b strings.Builder
-	for w := range strings.FieldsFuncSeq(name, Separator) {
+	for w := range WordsOf(name) {
 		switch w {
 		case "mcp", "server", "cli", "main", "stdio", "js", "ts", "py":
 		default:
@@ -157,5 +148,3 @@ func strip(name string) string {
 	}
 	return b.String()
 }
-
-func Separator(r rune) bool { return r == '-' || r == '_' || r == '.' }

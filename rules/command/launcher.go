@@ -1,104 +1,109 @@
 package command
 
 import (
+	"regexp"
 	"strings"
 
 	"mcpdoctor/rules/catalog"
 )
 
-// Launchers: their own options, and where what they start begins.
-
-// started is what a launcher's own words say about what it starts.
-type started struct {
-	Words  []string
+// launched is what the words of a launcher say about what it starts.
+type launched struct {
+	words  []string
 	from   string // the package to take it from
-	call   string // a line of shell instead of words
-	folder string // the folder to start it in
+	call   string // a line of shell in place of words
+	folder string // where it is started
 	module bool   // the first word is a Python module
-	Line   bool   // the words are a line of shell
-	strip  bool   // that is in quotes of its own
+	line   bool   // the words are a line of shell
 }
 
-// launcher finds the row for a command, and what comes after the launcher's own words.
-func LauncherRow(name string, args []string) (*catalog.Launcher, started) {
+// findLauncher returns the row of a launcher and what its arguments say.
+func findLauncher(name string, args []string) (*catalog.Launcher, launched) {
 	for _, row := range catalog.Load().Launchers[name] {
-		if s, ok := start(row, args); ok {
+		if s, ok := readLauncher(row, args); ok {
 			return row, s
 		}
 	}
-	return nil, started{}
+	return nil, launched{}
 }
 
-func start(row *catalog.Launcher, args []string) (s started, ok bool) {
+func readLauncher(row *catalog.Launcher, args []string) (s launched, ok bool) {
 	if row.Starts == catalog.StartsLine {
-		return startShell(row, args), true
+		return readShell(row, args), true
 	}
 	for _, sub := range row.Words[1:] {
-		args = s.options(row, args)
+		args = s.readOptions(row, args)
 		if len(args) == 0 || args[0] != sub {
 			return s, false
 		}
 		args = args[1:]
 	}
-	s.Words = s.options(row, args)
+	s.words = s.readOptions(row, args)
 	return s, true
 }
 
-// options skips a launcher's options and keeps those that name what is started.
-func (s *started) options(row *catalog.Launcher, args []string) []string {
+// readOptions returns what follows the options of a launcher.
+func (s *launched) readOptions(row *catalog.Launcher, args []string) []string {
 	for len(args) > 0 {
-		w := args[0]
-		if w == "--" {
+		option := args[0]
+		if option == "--" {
 			return args[1:]
 		}
-		if len(w) < 2 || w[0] != '-' {
+		if len(option) < 2 || option[0] != '-' {
 			return args
 		}
 		args = args[1:]
-		if row.Name == "uv run" && (w == "-m" || w == "--module") {
+		if row.Name == "uv run" && (option == "-m" || option == "--module") {
 			s.module = true
 			return args
 		}
-		name, value, attached := strings.Cut(w, "=")
-		if !attached {
-			if !takesValue(row, w) {
-				continue
-			}
+		name, value, attached := strings.Cut(option, "=")
+		if !attached && takesValue(row, option) {
 			if len(args) == 0 {
 				return nil
 			}
 			value, args = args[0], args[1:]
 		}
-		switch {
-		case row.Starts == catalog.StartsOption && (name == "--bin" || name == "--example" || name == "--project" || name == "--package" || name == "-p"):
-			if s.from == "" || name == "--bin" {
-				s.from = value
-			}
-		case name == "--from", name == "--spec", name == "--package", name == "-p" && row.Name != "uvx" && row.Starts == catalog.StartsPackage:
-			if s.from == "" {
-				s.from = value
-			}
-		case name == "--directory", name == "--cwd":
-			s.folder = value
-		case row.Name == "npx" && (name == "-c" || name == "--call"):
-			s.call = value
+		if value != "" {
+			s.readOption(row, name, value)
 		}
 	}
 	return args
 }
 
+var (
+	projectOptions = catalog.Words("--bin --example --project --package -p") // of cargo run, dotnet run
+	packageOptions = catalog.Words("--from --spec --package")
+)
+
+// readOption keeps what names the program. Of several, the first counts, but a binary says more than its package.
+func (s *launched) readOption(row *catalog.Launcher, name, value string) {
+	switch {
+	case row.Starts == catalog.StartsOption:
+		if projectOptions[name] && (s.from == "" || name == "--bin") {
+			s.from = value
+		}
+	case packageOptions[name], name == "-p" && row.Starts == catalog.StartsPackage && row.Name != "uvx":
+		if s.from == "" {
+			s.from = value
+		}
+	case name == "--directory", name == "--cwd":
+		s.folder = value
+	case row.Name == "npx" && (name == "-c" || name == "--call"):
+		s.call = value
+	}
+}
+
+// takesValue reports whether the word after an option is its value.
 func takesValue(row *catalog.Launcher, option string) bool {
 	if !row.AllOptions {
 		return row.Options[option]
 	}
-	if row.Options[option] {
-		return false
+	if row.Options[option] || strings.HasPrefix(option, "--") {
+		return !row.Options[option]
 	}
-	if strings.HasPrefix(option, "--") {
-		return true
-	}
-	// Letters may stand together: -it is -i -t; the first with a value takes the rest, or the
-	// next word when there is none.
+	// Letters may stand together: -it is -i -t. The first one with a value takes the rest of the word or, if
+	// there is none, the next word.
 	for i := 1; i < len(option); i++ {
 		if !row.Options["-"+option[i:i+1]] {
 			return i == len(option)-1
@@ -107,56 +112,66 @@ func takesValue(row *catalog.Launcher, option string) bool {
 	return false
 }
 
-// startShell reads the options of a shell up to its -c, in its three dialects.
-func startShell(row *catalog.Launcher, args []string) (s started) {
+// dialect is how a shell is called. Each expression matches one word.
+type dialect struct {
+	options   *regexp.Regexp // all of them
+	line      *regexp.Regexp // the one that a line follows
+	script    *regexp.Regexp // the one that the name of a script follows
+	nothing   *regexp.Regexp // those after which neither can be read
+	bare      bool           // a line or a script may stand without an option...
+	bareLines bool           // ...and is a line
+}
+
+var (
+	never    = regexp.MustCompile(`$^`)
+	dialects = map[string]dialect{
+		"cmd": {
+			options: regexp.MustCompile(`^/`), line: regexp.MustCompile(`(?i)^/[ckr]$`), script: never, nothing: never,
+		},
+		"powershell": {
+			options: regexp.MustCompile(`^-`), line: regexp.MustCompile(`(?i)^-c(ommand)?$`), script: regexp.MustCompile(`(?i)^-f(ile)?$`),
+			nothing: regexp.MustCompile(`(?i)^-(e$|enc)`), bare: true, bareLines: true,
+		},
+		"sh": {
+			options: regexp.MustCompile(`^[-+]`), line: regexp.MustCompile(`^-[^-]*c`), script: never,
+			nothing: regexp.MustCompile(`^(-s)?$`), bare: true, // commands come from stdin
+		},
+	}
+	loneOption = regexp.MustCompile(`^-.$`)
+)
+
+// readShell reads the options of a shell up to its line or script.
+func readShell(row *catalog.Launcher, args []string) launched {
+	d := dialects[row.Name]
 	for i := 0; i < len(args); i++ {
-		w := args[i]
-		switch row.Name {
-		case "cmd":
-			switch Lower(w) {
-			case "/c", "/k", "/r":
-				s.Words, s.Line = args[i+1:], true
-				return s
-			case "/s":
-				s.strip = true
+		word, rest := args[i], args[i+1:]
+		switch {
+		case d.line.MatchString(word):
+			for row.Name == "sh" && len(rest) > 1 && loneOption.MatchString(rest[0]) { // sh -c -l 'line'
+				rest = rest[1:]
 			}
-			if !strings.HasPrefix(w, "/") {
-				return s
-			}
-		case "powershell":
-			switch option := strings.ToLower(w); {
-			case option == "-command" || option == "-c":
-				s.Words, s.Line = args[i+1:], true
-				return s
-			case option == "-file" || option == "-f":
-				s.Words = args[i+1:]
-				return s
-			case row.Options[option]:
-				i++
-			case strings.HasPrefix(option, "-enc") || option == "-e":
-				return s
-			case w == "" || w[0] != '-':
-				s.Words, s.Line = args[i:], true
-				return s
-			}
+			return launched{words: rest, line: true}
+		case d.script.MatchString(word):
+			return launched{words: rest}
+		case d.nothing.MatchString(word):
+			return launched{}
+		case row.Options[word] || row.Options[strings.ToLower(word)]:
+			i++
+		case d.options.MatchString(word):
+		case d.bare:
+			return launched{words: args[i:], line: d.bareLines}
 		default:
-			switch {
-			case len(w) > 1 && w[0] == '-' && w[1] != '-' && strings.IndexByte(w, 'c') > 0:
-				rest := args[i+1:]
-				for len(rest) > 1 && len(rest[0]) == 2 && rest[0][0] == '-' { // sh -c -l 'line'
-					rest = rest[1:]
-				}
-				s.Words, s.Line = rest, true
-				return s
-			case row.Options[w]:
-				i++
-			case w == "" || w == "-s":
-				return s // reads commands from standard input
-			case w[0] != '-' && w[0] != '+':
-				s.Words = args[i:]
-				return s
-			}
+			return launched{}
 		}
 	}
-	return s
+	return launched{}
+}
+
+// ShellLine returns the line that the words give a shell to run; false if they do not start a shell with one.
+func ShellLine(words ...string) (text string, ok bool) {
+	if len(words) == 0 {
+		return "", false
+	}
+	_, rest := findLauncher(ProgramName(words[0]), words[1:])
+	return strings.Join(rest.words, " "), rest.line && len(rest.words) > 0
 }

@@ -2,181 +2,26 @@ package command
 
 import (
 	"path"
+	"regexp"
 	"strings"
+
+	"mcpdoctor/rules/catalog"
 )
 
-// Paths: from where a program lies to what it is called. Both separators are known on every
-// system, since Windows programs run under WSL and reports are read elsewhere.
+// Paths may have both separators on every system: Windows programs run under WSL, and reports are read elsewhere.
 
-// lastSegment of a path, as it is written.
-func LastSegment(p string) string {
-	return p[strings.LastIndexAny(p, `/\`)+1:]
-}
+// LastSegment returns what follows the last separator of a path.
+func LastSegment(p string) string { return p[strings.LastIndexAny(p, `/\`)+1:] }
 
+// IsPath reports whether a word has a separator.
 func IsPath(word string) bool {
 	return strings.IndexByte(word, '/') >= 0 || strings.IndexByte(word, '\\') >= 0
 }
 
-// foldName is the name that a first word is looked up by: its last segment in lower case, without
-// the extension of a program and without a log-in shell's dash.
-func FoldName(word string) string {
-	name := strings.TrimPrefix(LastSegment(word), "-")
-	if name == "" {
-		name = word
-	}
-	name = trimExecutable(Lower(name))
-	switch {
-	case strings.Contains(name, " helper"):
-		// macOS: "Cursor Helper (Plugin)" is Cursor; the other helpers draw and are left alone.
-		if main, ok := strings.CutSuffix(name, " helper (plugin)"); ok {
-			return main
-		}
-	case name == "electron" && strings.Contains(word, ".app/"):
-		// VS Code's program is called Electron; its bundle has the name.
-		bundle := word[:strings.LastIndex(word, ".app/")]
-		return Lower(LastSegment(bundle))
-	case isVersion(name) && IsPath(word):
-		// ~/.local/share/claude/versions/2.1.30
-		for _, dir := range Parents(word) {
-			if dir = Lower(dir); dir != "versions" && !isVersion(dir) {
-				return dir
-			}
-		}
-	}
-	return name
-}
+// IsAbsolute reports whether a path is absolute on any system.
+func IsAbsolute(p string) bool { return strings.HasPrefix(p, "/") || isWindowsPath(p) }
 
-// lower is strings.ToLower for names, which seldom need it.
-func Lower(s string) string {
-	for i := range len(s) {
-		if c := s[i]; c >= 'A' && c <= 'Z' || c >= 0x80 {
-			return strings.ToLower(s)
-		}
-	}
-	return s
-}
-
-// trimExecutable takes off the extensions that make a file a program.
-func trimExecutable(name string) string {
-	if n := len(name) - 4; n > 0 {
-		switch name[n:] {
-		case ".exe", ".cmd", ".bat", ".com", ".ps1":
-			return name[:n]
-		}
-	}
-	return name
-}
-
-// scriptRuntimes are the extensions of scripts and what runs them.
-var scriptRuntimes = map[string]string{
-	".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "node", ".mts": "node", ".cts": "node", ".jsx": "node", ".tsx": "node",
-	".py": "python", ".pyw": "python", ".pyz": "python", ".jar": "java", ".dll": "dotnet", ".rb": "ruby", ".php": "php", ".pl": "perl",
-	".lua": "lua", ".r": "r", ".jl": "julia", ".sh": "", ".bash": "", ".zsh": "",
-}
-
-// extension returns the known extension of a script, "" for all others.
-func Extension(name string) string {
-	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= 5 {
-		if _, ok := scriptRuntimes[Lower(name[i:])]; ok {
-			return name[i:]
-		}
-	}
-	return ""
-}
-
-func IsScript(word string) bool { return Extension(LastSegment(word)) != "" }
-
-// runtimeOfScript returns what runs a script that was started by its own name.
-func runtimeOfScript(word string) string {
-	return scriptRuntimes[Lower(Extension(LastSegment(word)))]
-}
-
-// stem is a path's last segment in lower case, without the extensions of scripts and programs.
-func Stem(p string) string {
-	name := trimExecutable(LastSegment(p))
-	name = strings.TrimSuffix(name, Extension(name))
-	return trimExecutable(Lower(name))
-}
-
-// generic are names that say nothing: the folder's, or the package's, says more.
-var generic = map[string]bool{
-	"": true, "__main__": true, "_": true, ".": true, "app": true, "bin": true, "bundle": true, "cli": true, "entry": true, "entrypoint": true,
-	"index": true, "launch": true, "main": true, "mod": true, "run": true, "server": true, "start": true, "stdio": true, "serve": true, "program": true,
-}
-
-// storage are folders that hold a program without naming it.
-var storage = map[string]bool{
-	"": true, ".": true, "..": true, "app": true, "bin": true, "build": true, "cjs": true, "code": true, "debug": true, "dist": true, "esm": true,
-	"home": true, "lib": true, "opt": true, "out": true, "release": true, "root": true, "server": true, "src": true, "srv": true, "target": true,
-	"tmp": true, "usr": true, "workspace": true,
-}
-
-// parseScript names a script by its package, its stem, or the folder that it is the entry of.
-func parseScript(p string) (ProgramKind, string) {
-	if rest, ok := CutSpecifier(p); ok { // deno run npm:@scope/x-mcp
-		name, _ := parsePackage(rest)
-		return KindPackage, name
-	}
-	p = CleanPath(p)
-	if i := strings.LastIndex(p, "node_modules/"); i >= 0 {
-		return KindPackage, nodePackage(p[i+len("node_modules/"):])
-	}
-	for _, packages := range [...]string{"site-packages/", "dist-packages/"} {
-		if i := strings.LastIndex(p, packages); i >= 0 {
-			return KindModule, pythonModule(p[i+len(packages):])
-		}
-	}
-	name := Stem(p)
-	dirs := Parents(p)
-	if Extension(p) == "" && len(dirs) > 0 && (dirs[0] == "bin" || strings.EqualFold(dirs[0], "Scripts")) {
-		return KindPackage, strings.TrimSuffix(name, "-script") // what npm -g, pip or uv have installed
-	}
-	if generic[name] {
-		if dir := telling(dirs); dir != "" {
-			return KindScript, Lower(dir)
-		}
-	}
-	return KindScript, name
-}
-
-// telling returns the nearest folder whose name says something.
-func telling(dirs []string) string {
-	for _, dir := range dirs {
-		if !storage[Lower(dir)] && !isVersion(dir) {
-			return dir
-		}
-	}
-	return ""
-}
-
-// nodePackage names the package of a path below node_modules.
-func nodePackage(p string) string {
-	if bin, ok := strings.CutPrefix(p, ".bin/"); ok {
-		return Stem(bin)
-	}
-	name, inside, _ := strings.Cut(p, "/")
-	if strings.HasPrefix(name, "@") {
-		var base string
-		base, inside, _ = strings.Cut(inside, "/")
-		name += "/" + base
-	}
-	name = Lower(name)
-	if Extension(name) != "" && inside == "" {
-		return Stem(name)
-	}
-	// Some packages hold several servers, each with a script of its own.
-	if script := Stem(inside); strings.HasSuffix(script, "-server") && Essence(script) != Essence(name) {
-		return name + "/" + script
-	}
-	return name
-}
-
-func pythonModule(p string) string {
-	name, _, _ := strings.Cut(p, "/")
-	return Stem(name)
-}
-
-// cleanPath makes a path comparable: forward slashes, no "x/../".
+// CleanPath makes a path comparable: forward slashes, no "x/../".
 func CleanPath(p string) string {
 	p = strings.ReplaceAll(p, `\`, "/")
 	if strings.Contains(p, "/./") || strings.Contains(p, "/../") {
@@ -185,8 +30,7 @@ func CleanPath(p string) string {
 	return p
 }
 
-// parents returns the folders of a path, the nearest first. Deep folders name nothing, so that a
-// few are enough.
+// Parents returns the nearest folders of a path, the nearest first. Deep folders name nothing.
 func Parents(p string) []string {
 	var dirs []string
 	for range 8 {
@@ -202,26 +46,140 @@ func Parents(p string) []string {
 	return dirs
 }
 
-// isVersion tells that a name is a version number only.
-func isVersion(name string) bool {
-	name = strings.TrimPrefix(name, "v")
-	digits, dots := 0, 0
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= '0' && c <= '9':
-			digits++
-		case c == '.':
-			dots++
-		case i > 0 && (c == '-' || c == '+' || c == '_') && dots > 0:
-			return digits > 1 // 1.2.3-beta.4
-		default:
-			return false
+// ProgramName is the name by which the first word of a line is looked up: its last segment in lower case, without
+// the extension of a program and the dash of a login shell. Where that says nothing, a folder names the program.
+func ProgramName(word string) string {
+	name := strings.TrimPrefix(LastSegment(word), "-")
+	if name == "" {
+		name = word
+	}
+	name = trimExecutable(strings.ToLower(name))
+	switch {
+	case name == "electron" && strings.Contains(word, ".app/"): // VS Code on macOS
+		bundle := word[:strings.LastIndex(word, ".app/")]
+		return strings.ToLower(LastSegment(bundle))
+	case IsPath(word) && isVersion(name): // ~/.local/share/claude/versions/2.1.30
+		for _, dir := range Parents(word) {
+			if dir = strings.ToLower(dir); dir != "versions" && !isVersion(dir) {
+				return dir
+			}
 		}
 	}
-	return digits > 1 && dots > 0
+	// On macOS "Cursor Helper (Plugin)" runs extensions, as Cursor itself does elsewhere. Other helpers draw.
+	return strings.TrimSuffix(name, " helper (plugin)")
 }
 
-// cutSpecifier takes the registry off a specifier of Deno's.
+var version = regexp.MustCompile(`^v?\d+\.\d[\d.]*([-+_].*)?$`)
+
+// isVersion reports whether a name is a version and no more.
+func isVersion(name string) bool {
+	return strings.IndexByte(name, '.') > 0 && version.MatchString(name)
+}
+
+// trimExecutable removes the extensions of programs.
+func trimExecutable(name string) string {
+	if n := len(name) - 4; n > 0 {
+		switch name[n:] {
+		case ".exe", ".cmd", ".bat", ".com", ".ps1":
+			return name[:n]
+		}
+	}
+	return name
+}
+
+// scriptRuntimes are the extensions of scripts and what runs them; empty for a shell.
+var scriptRuntimes = map[string]string{
+	".js": "node", ".mjs": "node", ".cjs": "node", ".ts": "node", ".mts": "node", ".cts": "node", ".jsx": "node", ".tsx": "node",
+	".py": "python", ".pyw": "python", ".pyz": "python", ".jar": "java", ".dll": "dotnet", ".rb": "ruby", ".php": "php", ".pl": "perl",
+	".lua": "lua", ".r": "r", ".jl": "julia", ".sh": "", ".bash": "", ".zsh": "",
+}
+
+// extensionOf returns the extension of a script in lower case; empty for all other files.
+func extensionOf(p string) string {
+	name := LastSegment(p)
+	if i := strings.LastIndexByte(name, '.'); i > 0 && len(name)-i <= len(".bash") {
+		extension := strings.ToLower(name[i:])
+		if _, ok := scriptRuntimes[extension]; ok {
+			return extension
+		}
+	}
+	return ""
+}
+
+// IsScript reports whether a path has the extension of a script.
+func IsScript(p string) bool { return extensionOf(p) != "" }
+
+// BaseName is the last segment of a path without the extension of a script or program.
+func BaseName(p string) string {
+	name := trimExecutable(LastSegment(p))
+	return trimExecutable(name[:len(name)-len(extensionOf(name))])
+}
+
+// Stem is the base name of a path in lower case.
+func Stem(p string) string { return trimExecutable(strings.ToLower(BaseName(p))) }
+
+var (
+	// generalNames say less than the name of the folder or package.
+	generalNames = catalog.Words("__main__ _ . app bin bundle cli entry entrypoint index launch main mod run server start stdio serve program")
+
+	// generalFolders hold programs without naming them.
+	generalFolders = catalog.Words(". .. app bin build cjs code debug dist esm home lib opt out release root server src srv target tmp usr workspace")
+)
+
+// parseScript names a script by its package, by itself, or by the folder whose main script it is.
+func parseScript(p string) (ProgramKind, string) {
+	if rest, ok := CutSpecifier(p); ok { // deno run npm:@scope/x-mcp
+		name, _ := parsePackage(rest)
+		return KindPackage, name
+	}
+	p = CleanPath(p)
+	if i := strings.LastIndex(p, "node_modules/"); i >= 0 {
+		return KindPackage, nodePackage(p[i+len("node_modules/"):])
+	}
+	for _, packages := range [...]string{"site-packages/", "dist-packages/"} {
+		if i := strings.LastIndex(p, packages); i >= 0 {
+			module, _, _ := strings.Cut(p[i+len(packages):], "/")
+			return KindModule, Stem(module)
+		}
+	}
+	name := Stem(p)
+	dirs := Parents(p)
+	if !IsScript(p) && len(dirs) > 0 && (dirs[0] == "bin" || strings.EqualFold(dirs[0], "Scripts")) {
+		return KindPackage, strings.TrimSuffix(name, "-script") // installed by npm, pip or uv
+	}
+	if generalNames[name] || name == "" {
+		for _, dir := range dirs {
+			if dir = strings.ToLower(dir); !generalFolders[dir] && !isVersion(dir) {
+				return KindScript, dir
+			}
+		}
+	}
+	return KindScript, name
+}
+
+// nodePackage names the package of a path below node_modules.
+func nodePackage(p string) string {
+	if bin, ok := strings.CutPrefix(p, ".bin/"); ok {
+		return Stem(bin)
+	}
+	name, inside, _ := strings.Cut(p, "/")
+	if strings.HasPrefix(name, "@") {
+		var base string
+		base, inside, _ = strings.Cut(inside, "/")
+		name += "/" + base
+	}
+	name = strings.ToLower(name)
+	if IsScript(name) && inside == "" {
+		return Stem(name)
+	}
+	// Some packages have several servers, each with a script of its own.
+	if script := Stem(inside); strings.HasSuffix(script, "-server") && essence(script) != essence(name) {
+		return name + "/" + script
+	}
+	return name
+}
+
+// CutSpecifier removes the registry from a specifier of Deno: npm:x, jsr:x. It returns false if there is none.
 func CutSpecifier(word string) (string, bool) {
 	for _, registry := range [...]string{"npm:", "jsr:"} {
 		if rest, ok := strings.CutPrefix(word, registry); ok {
@@ -231,16 +189,14 @@ func CutSpecifier(word string) (string, bool) {
 	return word, false
 }
 
-// parsePackage cuts a package as npm, pip and uv are given it into name and version: @scope/x@1.2,
-// x==0.2.6, x[extra]>=1, git+https://host/owner/x@main.
+// parsePackage splits what npm, pip and uv take for a package into name and version: @scope/x@1.2, x==0.2.6,
+// x[extra]>=1, git+https://host/owner/x@main.
 func parsePackage(spec string) (name, version string) {
 	spec, _ = CutSpecifier(spec)
 	if strings.Contains(spec, "://") || strings.HasPrefix(spec, "git+") || strings.HasPrefix(spec, "github:") {
 		spec, _, _ = strings.Cut(spec, "#")
-		spec = strings.TrimRight(spec, "/")
-		spec = LastSegment(spec)
-		name, version, _ = strings.Cut(spec, "@")
-		return Lower(strings.TrimSuffix(name, ".git")), version
+		name, version, _ = strings.Cut(LastSegment(strings.TrimRight(spec, "/")), "@")
+		return strings.ToLower(strings.TrimSuffix(name, ".git")), version
 	}
 	if IsPath(spec) && !strings.HasPrefix(spec, "@") {
 		name, version, _ = strings.Cut(LastSegment(spec), "@")
@@ -253,21 +209,21 @@ func parsePackage(spec string) (name, version string) {
 		name, version = spec[:i], strings.TrimLeft(spec[i:], "=<>~!;")
 	}
 	name, _, _ = strings.Cut(name, "[")
-	return Lower(name), version
+	return strings.ToLower(name), version
 }
 
-// parseImage cuts a container image into its repository and its tag or digest.
+// parseImage splits the name of a container image into its repository and its tag or digest.
 func parseImage(ref string) (name, version string) {
 	ref, digest, _ := strings.Cut(ref, "@")
 	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
-		return Lower(ref[:i]), ref[i+1:]
+		return strings.ToLower(ref[:i]), ref[i+1:]
 	}
-	return Lower(ref), digest
+	return strings.ToLower(ref), digest
 }
 
-// moduleStem takes the entry off a module: hermes_cli.main.
+// ModuleStem removes a general last part from the name of a module: hermes_cli.main.
 func ModuleStem(module string) string {
-	if i := strings.LastIndexByte(module, '.'); i > 0 && generic[module[i+1:]] {
+	if i := strings.LastIndexByte(module, '.'); i > 0 && generalNames[module[i+1:]] {
 		return module[:i]
 	}
 	return module

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,89 +16,83 @@ import (
 // maxLine is the length up to which lines are parsed. It bounds the time that a line of 16 KiB of "(" takes.
 const maxLine = 16 << 10
 
-// shell peels a shell off: what is after its -c, or the script that it runs.
-func (l *Line) shell(row *catalog.Launcher, rest started, c *Command) peeling {
-	if len(rest.Words) == 0 {
-		return kept
+// launchShell removes a shell: the line that it was given, or the script that it runs, is next.
+func (l *Line) launchShell(row *catalog.Launcher, rest launched, c *Command) launching {
+	if len(rest.words) == 0 {
+		return noLauncher
 	}
-	if rest.Line {
-		words := l.shellCommand(l.shellText(row, rest), row.Name == "sh")
-		if len(words) == 0 {
-			return kept
+	words := rest.words
+	if rest.line {
+		os := l.os
+		if row.Name == "sh" {
+			os = "linux" // whatever the system
 		}
-		c.Launchers = append(c.Launchers, row.Name)
-		l.rest(words)
-		return peeled
+		if words = shellCommand(l.shellText(row, rest.words), os); len(words) == 0 {
+			return noLauncher
+		}
 	}
 	c.Launchers = append(c.Launchers, row.Name)
-	if name := Stem(rest.Words[0]); catalog.Load().Launchers[name] != nil { // a version manager's shim: bash ~/.asdf/shims/npx
-		l.rest(append([]string{name}, rest.Words[1:]...))
-		return peeled
+	if !rest.line {
+		name := Stem(words[0])
+		if catalog.Load().Launchers[name] == nil {
+			l.script("", words, c)
+			return found
+		}
+		words = append([]string{name}, words[1:]...) // the shim of a version manager: bash ~/.asdf/shims/npx
 	}
-	l.script("", rest.Words, c)
-	return named
+	l.replace(words)
+	return launches
 }
 
-// shellText returns the line that a shell was given.
-func (l *Line) shellText(row *catalog.Launcher, rest started) string {
+// shellText returns the line that a shell was given as its last words.
+func (l *Line) shellText(row *catalog.Launcher, words []string) string {
+	before := len(l.Words) - len(words)
 	switch {
-	case l.starts != nil && row.Name == "cmd":
-		text := l.text[l.starts[len(l.Words)-len(rest.Words)]:]
-		if rest.strip || outerQuotes(text) {
+	case row.Name == "cmd" && l.starts != nil:
+		text := l.text[l.starts[before]:]
+		if hasOuterQuotes(text) || slices.ContainsFunc(l.Words[:before], func(w string) bool { return strings.EqualFold(w, "/s") }) {
 			text = strings.TrimSuffix(strings.TrimRight(strings.TrimPrefix(text, `"`), " "), `"`)
 		}
 		return text
-	case len(rest.Words) == 1:
-		return rest.Words[0]
+	case len(words) == 1:
+		return words[0]
 	}
-	// Everything after -c is joined: a line that was cut into words is seen more often than one
-	// that has arguments of its own.
-	return l.join(rest.Words)
+	// What follows -c is joined: a line that was split is more frequent than one with arguments of its own. On
+	// Windows the words have lost the quotes around their spaces.
+	if l.os == "windows" {
+		words = slices.Clone(words)
+		for i, w := range words {
+			if strings.IndexByte(w, ' ') >= 0 && strings.IndexByte(w, '"') < 0 {
+				words[i] = `"` + w + `"`
+			}
+		}
+	}
+	return strings.Join(words, " ")
 }
 
-// outerQuotes tells that cmd takes off the first and the last quote of a line: when the line begins
-// with two, or when the only two hold more than a path (cmd /?).
-func outerQuotes(text string) bool {
+// hasOuterQuotes reports whether cmd removes the first and the last quote of a line: it begins with two, or its
+// only two enclose more than a path (see cmd /?).
+func hasOuterQuotes(text string) bool {
 	return strings.HasPrefix(text, `""`) ||
 		strings.HasPrefix(text, `"`) && strings.Count(text, `"`) == 2 && strings.ContainsAny(text, "&<>()@^|")
 }
 
-// join makes one line of words. Windows has lost the quotes around those with spaces; elsewhere
-// the words are pieces of a line that has its own.
-func (l *Line) join(words []string) string {
-	if l.OS != "windows" {
-		return strings.Join(words, " ")
-	}
-	var b strings.Builder
-	for i, w := range words {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if strings.IndexByte(w, ' ') >= 0 && strings.IndexByte(w, '"') < 0 {
-			b.WriteString(`"` + w + `"`)
-		} else {
-			b.WriteString(w)
-		}
-	}
-	return b.String()
-}
-
 // shellCommand returns the words of the command that a line of shell is about: the last one that does not exit
 // at once, and the first of a pipeline.
-func (l *Line) shellCommand(text string, posix bool) []string {
+func shellCommand(text, os string) []string {
 	if len(text) > maxLine {
 		return nil
 	}
 	var c commands
-	if !posix && (l.OS == "windows" || l.OS == "" && windowsPath(text)) {
+	if os == "windows" || os == "" && isWindowsPath(text) {
 		c.readWindows(text)
-		if len(c.last) == 1 && strings.IndexByte(c.last[0], ' ') > 0 && !windowsPath(c.last[0]) {
+		if len(c.last) == 1 && strings.IndexByte(c.last[0], ' ') > 0 && !isWindowsPath(c.last[0]) {
 			c.last = strings.Fields(c.last[0]) // cmd /c "npx -y x": cmd removes the quotes
 		}
 	} else {
 		c.readPOSIX(text)
 	}
-	return mend(c.last)
+	return joinPaths(c.last)
 }
 
 // commands collects the commands of a line.

@@ -296,12 +296,8 @@ func adviseVenv(c command.Command, server *config.Server) *AdviceItem {
 // adviseShell is for a shell that runs a line. A shell that runs a script is needed: the script may not be
 // executable, or not name its interpreter. Neither cmd nor PowerShell can replace itself by exec.
 func adviseShell(c command.Command, server *config.Server) *AdviceItem {
-	row, rest := command.LauncherRow(command.FoldName(server.Command), server.Args)
-	if row == nil || !rest.Line || len(rest.Words) == 0 || c.Launchers[0] != "sh" {
-		return nil
-	}
-	text := rest.Words[0]
-	if strings.HasPrefix(strings.TrimSpace(text), "exec ") {
+	text, ok := command.ShellLine(append([]string{server.Command}, server.Args...)...)
+	if !ok || c.Launchers[0] != "sh" || strings.HasPrefix(strings.TrimSpace(text), "exec ") {
 		return nil
 	}
 	words, plain := command.SplitLine(text)

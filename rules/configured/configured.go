@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/config"
@@ -185,7 +184,7 @@ func (a *Attribution) name(node int32, name string, sure process.Confidence) {
 		}
 	}
 	if rec.Command.Program == "" {
-		rec.Command.Program = command.Lower(name) // code on the command line has no other name
+		rec.Command.Program = strings.ToLower(name) // code on the command line has no other name
 	}
 }
 

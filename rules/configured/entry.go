@@ -19,7 +19,7 @@ type entry struct {
 	windows  bool
 	variable *regexp.Regexp // that matches the variables in configured words
 
-	name        string   // of the command, as command.FoldName spells it; empty if no process can be compared
+	name        string   // of the command, as command.ProgramName spells it; empty if no process can be compared
 	words, args []string // that follow it; that its program gets
 	command     command.Command
 
@@ -54,10 +54,9 @@ func compileEntry(s *config.Server, home, os string) *entry {
 	for i, word := range words {
 		words[i] = expand(word, values)
 	}
-	l := command.Line{OS: os, Words: slices.Clone(words)}
-	e.command = l.Resolve()
+	e.command = command.ParseWords(words, os)
 	e.words, e.args = fields(words[1:]), fields(e.command.Args)
-	e.name = command.FoldName(words[0])
+	e.name = command.ProgramName(words[0])
 	if !e.distinct() {
 		return &entry{server: s}
 	}
@@ -87,7 +86,7 @@ func (e *entry) distinct() bool {
 		return false
 	}
 	if p := e.command.Program; p != "" {
-		return !x.Lookalikes[p] && x.Launchers[p] == nil && command.RuntimeOf(p) == nil && !startsClient(&e.command)
+		return !x.Lookalikes[p] && x.Launchers[p] == nil && !command.IsRuntime(p) && !startsClient(&e.command)
 	}
 	const minCode = 8 // bytes of a program on the command line: python -c '...'
 	code := 0
@@ -159,7 +158,7 @@ var systemFolder = regexp.MustCompile(`^(/bin|/sbin|/usr/bin|/usr/sbin|/usr/libe
 
 // ofSystem reports whether the program came with the system. What npm installs in /usr/bin did not.
 func ofSystem(c *command.Command) bool {
-	return c.Runtime != "node" && systemFolder.MatchString(command.Lower(command.CleanPath(c.Path)))
+	return c.Runtime != "node" && systemFolder.MatchString(strings.ToLower(command.CleanPath(c.Path)))
 }
 
 // uvDirectory returns the folder in `uv --directory FOLDER run server.py`, "" for other commands.

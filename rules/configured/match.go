@@ -18,7 +18,7 @@ import (
 type subject struct {
 	p       *scan.Process
 	rec     *process.Recognition // nil if it was not recognised
-	name    string               // of the command, as command.FoldName spells it
+	name    string               // of the command, as command.ProgramName spells it
 	command command.Command
 	folder  string // where it was started
 
@@ -40,14 +40,14 @@ func (a *Attribution) subject(node int32) (*subject, bool) {
 	if len(l.Words) == 0 {
 		return nil, false
 	}
-	s := &subject{p: p, rec: a.Recognitions[node], name: command.FoldName(l.Words[0]), line: l.Words[1:], folder: p.CWD}
-	if x.Lookalikes[s.name] || s.rec == nil && command.RuntimeOf(s.name) == nil && x.Launchers[s.name] == nil && !a.names[s.name] {
+	s := &subject{p: p, rec: a.Recognitions[node], name: l.Name(), line: l.Words[1:], folder: p.CWD}
+	if x.Lookalikes[s.name] || s.rec == nil && !command.IsRuntime(s.name) && x.Launchers[s.name] == nil && !a.names[s.name] {
 		return nil, false // most processes of any machine
 	}
 	if s.rec != nil {
 		s.command = s.rec.Command
 	} else {
-		s.command = l.Resolve()
+		s.command = l.Parse()
 	}
 	s.words, s.args = fields(s.line), fields(s.command.Args)
 	if dir := uvDirectory(&s.command, s.line); dir != "" {
@@ -88,8 +88,8 @@ func (s *subject) runsLine() bool {
 	if i != 0 {
 		return i > 0
 	}
-	_, rest := command.LauncherRow(s.name, s.line)
-	return rest.Line || !catalog.Load().IsShell(s.name)
+	_, isLine := command.ShellLine(append([]string{s.name}, s.line...)...)
+	return isLine || !catalog.Load().IsShell(s.name)
 }
 
 // compare returns how surely a process is the server of the entry, "" if it is not, and how many words they have

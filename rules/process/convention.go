@@ -56,7 +56,7 @@ func job(c *command.Command) bool {
 
 // hasWord reports whether a name has one of some words in it.
 func hasWord(name string, words map[string]bool) bool {
-	for w := range strings.FieldsFuncSeq(name, command.Separator) {
+	for w := range command.WordsOf(name) {
 		if words[w] {
 			return true
 		}
@@ -74,7 +74,7 @@ func serverName(name string) bool {
 	}
 	var words [12]string // more words are not the name of a server
 	n := 0
-	for w := range strings.FieldsFuncSeq(name, command.Separator) {
+	for w := range command.WordsOf(name) {
 		if n == len(words) {
 			return false
 		}
@@ -102,10 +102,8 @@ func serverName(name string) bool {
 }
 
 func leading(name string) string {
-	if i := strings.IndexFunc(name, command.Separator); i > 0 {
-		return name[:i]
-	}
-	return name
+	word, _, _ := strings.Cut(command.WithDashes(name), "-")
+	return word
 }
 
 // imageName reports whether a container image is named like a server: mcp/time, x/y-mcp-server.
@@ -121,10 +119,7 @@ func imageName(image string) bool {
 // camelName reports whether a program is named like a server in the style of C# and Java: UnityMcpServer. MCP alone at the
 // end is not enough, since vendors of hardware have tools of such names.
 func camelName(name string) bool {
-	name = strings.TrimSuffix(name, command.Extension(name))
-	if command.HasSuffixFold(name, ".exe") {
-		name = name[:len(name)-len(".exe")]
-	}
+	name = command.BaseName(name)
 	return strings.HasSuffix(name, "McpServer") || strings.HasSuffix(name, "MCPServer")
 }
 
@@ -149,7 +144,7 @@ func scriptName(c *command.Command) bool {
 	if c.Kind == command.KindScript && !command.IsScript(c.Path) {
 		return false
 	}
-	rest, ok := strings.CutPrefix(command.Spelling.Replace(c.Program), "mcp-")
+	rest, ok := strings.CutPrefix(command.WithDashes(c.Program), "mcp-")
 	if !ok || rest == "" {
 		return false
 	}

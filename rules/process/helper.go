@@ -14,7 +14,7 @@ const searched = 24
 
 // helper returns what sort of helper a command is, and how sure that is; "" for none.
 func helper(c *command.Command, words []string) (name string, sure Confidence) {
-	if browsers[command.FoldName(words[0])] {
+	if browsers[command.ProgramName(words[0])] {
 		return "browser", automated(words)
 	}
 	paths := []string{words[0], c.Path}

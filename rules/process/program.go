@@ -77,16 +77,14 @@ func (rec *Recognition) Serves() bool {
 // missed may still be found by its relations: what is not clear has no role.
 func Classify(p *scan.Process, os string) Recognition {
 	l := command.LineOf(p, os)
-	if len(l.Words) == 0 || catalog.Load().Lookalikes[command.FoldName(l.Words[0])] {
+	if len(l.Words) == 0 || catalog.Load().Lookalikes[l.Name()] {
 		return Recognition{} // most processes of any table
 	}
-	started := l.Words
-	c := l.Resolve()
-	r := identify(&c, started)
+	c := l.Parse()
+	r := identify(&c, l.Words)
 	if r.Role == "" && c.Kind == command.KindImage && len(c.Args) > 0 {
 		// The server may be started in the image of its language: docker run -i node:22 npx -y x-mcp.
-		inside := command.Line{OS: "linux", Words: c.Args}
-		in := inside.Resolve()
+		in := command.ParseWords(c.Args, "linux")
 		in.Launchers = append(c.Launchers, in.Launchers...)
 		if found := identify(&in, c.Args); found.Role == RoleServer {
 			r, c = found, in

@@ -133,7 +133,7 @@ func TestCatalogIsNeeded(t *testing.T) {
 		if p.Family != catalog.Servers || len(p.With)+len(p.Without) > 0 || p.Below != "" {
 			continue
 		}
-		if convention(&command.Command{Kind: command.KindPackage, Program: p.Program}) != "" && (p.Name == "" || command.Spell(p.Name) == command.Spell(p.Program)) {
+		if convention(&command.Command{Kind: command.KindPackage, Program: p.Program}) != "" && (p.Name == "" || command.BinaryName(p.Name) == command.BinaryName(p.Program)) {
 			t.Errorf("%s needs no row", p.Program)
 		}
 	}
