@@ -279,7 +279,7 @@ func TestEndpointConnections(t *testing.T) {
 		words   string
 	}{
 		"a certificate of nobody": {tls.URL, 20 * time.Second, facts.NoTrust, "certificate"}, "TLS by http": {strings.Replace(tls.URL, "https", "http", 1), 20 * time.Second, facts.WantsTLS, "HTTPS"},
-		"http by TLS": {strings.Replace(plain.URL, "http", "https", 1), 20 * time.Second, facts.PlainHTTP, "TLS"}, "silence": {hangs.URL, time.Second, facts.Hasty, "no answer within 0.25 s"},
+		"http by TLS": {strings.Replace(plain.URL, "http", "https", 1), 20 * time.Second, facts.PlainHTTP, "TLS"}, "silence": {hangs.URL, 4 * time.Second, facts.Hasty, "no answer within 1 s"},
 	} {
 		_, err := Probe(t.Context(), func() Options { o := options(t, c.url, 3); o.Timeout = c.timeout; return o }())
 		var u *facts.Unaskable

@@ -2,11 +2,13 @@ package endpoint
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -286,4 +288,13 @@ func told(t *testing.T, e *facts.Endpoint, err error) string {
 		words.WriteString("\n" + err.Error())
 	}
 	return words.String()
+}
+
+// The tests mostly wait, so more of them may run at a time than there are processors.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }
