@@ -40,7 +40,7 @@ func (g *taskHandle) Continue() error  { return g.m.send(g.task, "SIGCONT") }
 func (g *taskHandle) Kill() error      { return g.m.send(g.task, "SIGKILL") }
 func (g *taskHandle) Close()           {}
 
-func (g *taskHandle) Ended() bool {
+func (g *taskHandle) Exited() bool {
 	g.m.mu.Lock()
 	defer g.m.mu.Unlock()
 	g.m.catchUp()

@@ -21,8 +21,8 @@ import (
 	"mcpdoctor/scan/procfs"
 )
 
-// The tests signal real processes: this test binary, started again with a part to play. Some are to be
-// terminated, some stand beside those, some terminate others under conditions of their own.
+// The tests signal real processes: this test binary, started again with a part to play. Some parts are terminated,
+// some must be left alone, some terminate others under special conditions.
 const childVar = "TERMINATE_TEST_CHILD"
 
 func init() {
@@ -35,7 +35,7 @@ func init() {
 	}
 }
 
-// play is the child's whole life.
+// play plays a part in a child.
 func play(part []string) error {
 	args, err := ints(part[1:])
 	if err != nil {
@@ -48,15 +48,15 @@ func play(part []string) error {
 	case "stay":
 		fmt.Println("ready")
 		stay()
-	case "headless": // its first thread ends, the others go on
+	case "headless": // its first thread exits, the others stay
 		fmt.Println("ready")
 		go stay()
 		unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
-	case "deaf": // a server that does not end when it is asked to
+	case "stubborn": // a server that ignores SIGTERM
 		signal.Ignore(unix.SIGTERM)
 		fmt.Println("ready", os.Getpid())
 		stay()
-	case "forking": // a server that starts another process when it is asked to end
+	case "forking": // a server that starts another process on SIGTERM
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, unix.SIGTERM)
 		fmt.Println("ready", os.Getpid())
@@ -64,7 +64,7 @@ func play(part []string) error {
 		last := command("witness")
 		last.Stdin, last.Stdout = os.Stdin, os.Stdout
 		return last.Start()
-	case "wrapping": // a launcher that does not end when its server has
+	case "wrapping": // a launcher that stays when its server has exited
 		server := command("server")
 		if err := server.Start(); err != nil {
 			return err
@@ -72,13 +72,13 @@ func play(part []string) error {
 		fmt.Println("ready", os.Getpid(), server.Process.Pid)
 		server.Wait()
 		stay()
-	case "witness": // tells for each line it reads what signals it got, and ends by none that can be caught
+	case "witness": // prints the signals it got for each line it reads, and survives all that can be caught
 		return witness()
-	case "adopting": // the subreaper of so many that lose their parent
+	case "adopting": // the subreaper of many orphans
 		return adopt(args[0])
-	case "ending": // ends processes, in one stage, with and without pidfds
+	case "ending": // terminates processes, in one stage, with and without pidfds
 		endAll(args, openers[0].open, openers[1].open)
-	case "crowded": // the same with pidfds only, and room for four open files
+	case "crowded": // the same with pidfds only, and a limit of four open files
 		first, err := os.Open("/dev/null")
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func play(part []string) error {
 			return err
 		}
 		endAll(args, openers[0].open)
-	case "blind": // signals one that it holds without a pidfd, when it can read nothing any more
+	case "blind": // signals a process without a pidfd, when it can no longer read /proc
 		h, err := openers[1].open(scan.ID{PID: args[0], Start: int64(args[1])})
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func play(part []string) error {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{}); err != nil {
 			return err
 		}
-		fmt.Println(h.Ended(), h.Terminate(), h.Continue(), h.Kill())
+		fmt.Println(h.Exited(), h.Terminate(), h.Continue(), h.Kill())
 	case "inside": // the same, where the PID means another process than in /proc
 		// The first start of all takes more PIDs than one: package os tries what the kernel can do, and
 		// the runtime starts threads.
@@ -118,7 +118,7 @@ func play(part []string) error {
 		}
 		endAll(args, openers[0].open, openers[1].open)
 		if h, err := unix.PidfdOpen(other.Process.Pid, 0); err != nil || !lives(h) {
-			return fmt.Errorf("the other process was ended (%v)", err)
+			return fmt.Errorf("the other process has exited (%v)", err)
 		}
 	default:
 		return fmt.Errorf("no such part: %q", part)
@@ -133,7 +133,7 @@ func stay() {
 	}
 }
 
-// command is this binary in another part.
+// command starts this binary in another part.
 func command(part string) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), childVar+"="+part)
@@ -173,7 +173,7 @@ func witness() error {
 	return nil
 }
 
-// adopt starts so many processes whose parent ends at once, and waits for them ever after.
+// adopt starts n processes whose parent exits at once, and waits for them for ever.
 func adopt(n int) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -191,8 +191,8 @@ func adopt(n int) error {
 	}
 }
 
-// endAll ends the processes, of which it gets the PID and the start of each, and writes what became of
-// them, for each way to open them. Each is a stage of its own.
+// endAll terminates the processes that args name by PID and start, each a stage of its own, and prints the outcomes, for
+// each way to open them.
 func endAll(args []int, ways ...func(scan.ID) (Handle, error)) {
 	var g Group
 	for i := 0; i+1 < len(args); i += 2 {
@@ -205,7 +205,7 @@ func endAll(args []int, ways ...func(scan.ID) (Handle, error)) {
 	}
 }
 
-// nextPID makes the kernel give that PID to the next process or thread of this PID namespace.
+// nextPID makes the kernel give this PID to the next process or thread of the PID namespace.
 func nextPID(pid int) error {
 	return os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0)
 }
@@ -217,7 +217,7 @@ func lives(pidfd int) bool {
 	return n == 0 && err == nil
 }
 
-// The ways to open a process: as it should be, and as on a kernel or in a sandbox without pidfds.
+// The ways to open a process: normally, and as on a kernel or in a sandbox without pidfds.
 var openers = []struct {
 	name string
 	open func(scan.ID) (Handle, error)
@@ -235,14 +235,14 @@ var openers = []struct {
 	}},
 }
 
-// eachOpener runs a test in both ways.
+// eachOpener runs a test for each way to open a process.
 func eachOpener(t *testing.T, test func(t *testing.T, open func(scan.ID) (Handle, error))) {
 	for _, how := range openers {
 		t.Run(how.name, func(t *testing.T) { test(t, how.open) })
 	}
 }
 
-// idOf names a process that is there.
+// idOf returns the identity of a running process.
 func idOf(t testing.TB, pid int) scan.ID {
 	t.Helper()
 	return scan.ID{PID: pid, Start: statOf(t, pid).Start}
@@ -261,7 +261,7 @@ func statOf(t testing.TB, pid int) procfs.Stat {
 	return st
 }
 
-// untilZombie waits until a process has ended with all its threads.
+// untilZombie waits until all threads of a process have exited.
 func untilZombie(t testing.TB, pid int) {
 	t.Helper()
 	for st := statOf(t, pid); st.State != 'Z' || st.Threads > 1; st = statOf(t, pid) {
@@ -277,7 +277,7 @@ func untilState(t testing.TB, pid int, state byte) {
 	}
 }
 
-// wantThere checks that a process is still there and no zombie.
+// wantThere checks that a process is running.
 func wantThere(t testing.TB, ids ...scan.ID) {
 	t.Helper()
 	for _, id := range ids {
@@ -287,13 +287,13 @@ func wantThere(t testing.TB, ids ...scan.ID) {
 			continue
 		}
 		if st, err := procfs.ParseStat(b); err != nil || st.Start != id.Start || st.State == 'Z' {
-			t.Errorf("pid %d began at %d, not %d, or has ended: %c, %v", id.PID, st.Start, id.Start, st.State, err)
+			t.Errorf("pid %d began at %d, not %d, or has exited: %c, %v", id.PID, st.Start, id.Start, st.State, err)
 		}
 	}
 }
 
-// A troupe is the processes of one test. All carry its mark in their environment, by which those that
-// were left over are found and ended with the test.
+// A troupe is the processes of one test. All carry its mark in their environment, by which leftovers are found and
+// killed at the end of the test.
 type troupe struct {
 	t    *testing.T
 	mark string
@@ -310,7 +310,7 @@ func newTroupe(t *testing.T) troupe {
 	return tr
 }
 
-// end kills who has the mark, until there is nobody.
+// end kills all processes with the mark.
 func (tr troupe) end() {
 	for left := true; left; {
 		left = false
@@ -378,7 +378,7 @@ type actor struct {
 	t    *testing.T
 	pid  int
 	said []string       // the words after "ready"
-	out  *bufio.Scanner // what it says next
+	out  *bufio.Scanner // its further output
 	cmd  *exec.Cmd
 	in   *os.File
 }
@@ -427,8 +427,8 @@ func kill(t testing.TB, pid int) {
 	}
 }
 
-// nobody is another user.
-var nobody = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+// otherUser runs a child as another user.
+var otherUser = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 
 // needRoot skips, loudly, where a test cannot become another user or enter a namespace.
 func needRoot(t *testing.T) {

@@ -29,8 +29,8 @@ type Handle interface {
 	// Kill sends SIGKILL. A process that waits for a device (state D) exits when that wait is over.
 	Kill() error
 
-	// Ended reports whether the process has exited, even if its parent has not waited for it yet.
-	Ended() bool
+	// Exited reports whether the process has exited, even if its parent has not waited for it yet.
+	Exited() bool
 
 	// Close releases the handle and leaves the process alone. It may be called more than once.
 	Close()
@@ -76,7 +76,7 @@ type process struct {
 func (h *process) Terminate() error { return h.send(sigterm) }
 func (h *process) Continue() error  { return h.send(sigcont) }
 func (h *process) Kill() error      { return h.send(sigkill) }
-func (h *process) Ended() bool      { return h.ended() }
+func (h *process) Exited() bool     { return h.exited() }
 
 func (h *process) Close() {
 	if !h.closed {
@@ -89,7 +89,7 @@ func (h *process) send(s sig) error {
 	switch {
 	case h.closed:
 		return os.ErrClosed
-	case h.ended(): // a zombie accepts signals and ignores them
+	case h.exited(): // a zombie accepts signals and ignores them
 		return ErrGone
 	}
 	return h.signal(s)

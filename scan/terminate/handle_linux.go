@@ -149,8 +149,8 @@ func (h *process) signal(s sig) (err error) {
 	return err
 }
 
-// ended polls the pidfd, which becomes readable when the process exits (pidfd_open(2)).
-func (h *process) ended() bool {
+// exited polls the pidfd, which becomes readable when the process exits (pidfd_open(2)).
+func (h *process) exited() bool {
 	if h.fd < 0 {
 		return errors.Is(h.checkIdentity(), ErrGone)
 	}

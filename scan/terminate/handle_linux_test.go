@@ -20,7 +20,7 @@ import (
 	"mcpdoctor/scan"
 )
 
-// mustOpen opens a process that is there.
+// mustOpen opens a running process.
 func mustOpen(t *testing.T, open func(scan.ID) (Handle, error), id scan.ID) Handle {
 	t.Helper()
 	h, err := open(id)
@@ -43,11 +43,11 @@ func wantNoOpen(t *testing.T, open func(scan.ID) (Handle, error), id scan.ID, wa
 	}
 }
 
-// wantGone checks that nothing can be sent to a process that has ended.
+// wantGone checks that a process that has exited cannot be signalled.
 func wantGone(t *testing.T, h Handle) {
 	t.Helper()
-	if !h.Ended() {
-		t.Error("it has ended")
+	if !h.Exited() {
+		t.Error("it has not exited")
 	}
 	for name, act := range map[string]func() error{"terminate": h.Terminate, "continue": h.Continue, "kill": h.Kill} {
 		if err := act(); !errors.Is(err, ErrGone) {
@@ -56,9 +56,9 @@ func wantGone(t *testing.T, h Handle) {
 	}
 }
 
-// untilEnded waits for the end of an open process.
-func untilEnded(h Handle) {
-	for !h.Ended() {
+// untilExited waits until an open process has exited.
+func untilExited(h Handle) {
+	for !h.Exited() {
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -67,7 +67,7 @@ func TestOpenLiving(t *testing.T) {
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("server", nil)
 		h := mustOpen(t, open, a.id())
-		if h.Ended() {
+		if h.Exited() {
 			t.Error("it lives")
 		}
 		if err := h.Continue(); err != nil {
@@ -77,7 +77,7 @@ func TestOpenLiving(t *testing.T) {
 		if err := h.Terminate(); err != nil {
 			t.Error(err)
 		}
-		untilEnded(h)
+		untilExited(h)
 		wantGone(t, h) // as a zombie
 		a.cmd.Wait()
 		wantGone(t, h)
@@ -86,11 +86,11 @@ func TestOpenLiving(t *testing.T) {
 
 func TestOpenKill(t *testing.T) {
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
-		h := mustOpen(t, open, newTroupe(t).start("deaf", nil).id())
+		h := mustOpen(t, open, newTroupe(t).start("stubborn", nil).id())
 		if err := h.Kill(); err != nil {
 			t.Error(err)
 		}
-		untilEnded(h)
+		untilExited(h)
 	})
 }
 
@@ -106,24 +106,24 @@ func TestOpenZombie(t *testing.T) {
 	})
 }
 
-// A process of which only the first thread has ended looks like a zombie and is none.
+// A process of which only the first thread has exited looks like a zombie and is none.
 func TestOpenHeadless(t *testing.T) {
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("headless", nil)
 		untilState(t, a.pid, 'Z')
 		h := mustOpen(t, open, a.id())
-		if h.Ended() {
+		if h.Exited() {
 			t.Error("its other threads live")
 		}
 		if err := h.Terminate(); err != nil {
 			t.Error(err)
 		}
-		untilEnded(h)
+		untilExited(h)
 		wantGone(t, h)
 	})
 }
 
-// TestOpenLaw3OtherStart guards law 3: a PID with another start is another process.
+// TestOpenLaw3OtherStart guards law 3: a PID with another start time is another process.
 func TestOpenLaw3OtherStart(t *testing.T) {
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("witness", nil)
@@ -134,7 +134,7 @@ func TestOpenLaw3OtherStart(t *testing.T) {
 	})
 }
 
-// TestOpenLaw3Reused guards law 3 with a PID that the kernel really gave to another process.
+// TestOpenLaw3Reused guards law 3 with a PID that the kernel has reused.
 func TestOpenLaw3Reused(t *testing.T) {
 	needRoot(t)
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
@@ -158,7 +158,7 @@ func TestOpenLaw3Reused(t *testing.T) {
 			wantNoOpen(t, open, old, ErrGone)
 			wantGone(t, h)
 			second.wantUntouched()
-			if mustOpen(t, open, second.id()).Ended() {
+			if mustOpen(t, open, second.id()).Exited() {
 				t.Error("the second process lives")
 			}
 			return
@@ -167,8 +167,8 @@ func TestOpenLaw3Reused(t *testing.T) {
 	})
 }
 
-// TestOpenLaw2Unnamed guards law 2: who has no start time is nobody, and the first process and
-// mcpdoctor are never held.
+// TestOpenLaw2Unnamed guards law 2: an ID without a start time identifies no process, and PID 1 and mcpdoctor are
+// never opened.
 func TestOpenLaw2Unnamed(t *testing.T) {
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
 		a := newTroupe(t).start("witness", nil)
@@ -202,7 +202,7 @@ func TestOpenUnusedPID(t *testing.T) {
 	})
 }
 
-// What pidfd_open(2) answers decides how the process is held, or that it is not.
+// The error of pidfd_open(2) decides how the process is opened, if at all.
 func TestOpenPidfdErrors(t *testing.T) {
 	a := newTroupe(t).start("witness", nil)
 	for answer, want := range map[error]error{
@@ -233,7 +233,7 @@ func TestOpenClosed(t *testing.T) {
 	})
 }
 
-// TestOpenGivesDescriptorsBack: whatever came of it, nothing stays open.
+// TestOpenGivesDescriptorsBack: no descriptor stays open, whatever the result.
 func TestOpenGivesDescriptorsBack(t *testing.T) {
 	tr := newTroupe(t)
 	living, ended, zombie := tr.start("witness", nil), tr.start("server", nil), tr.start("server", nil)
@@ -247,7 +247,7 @@ func TestOpenGivesDescriptorsBack(t *testing.T) {
 	for range 50 {
 		for _, id := range ids {
 			if h, err := Open(id); err == nil {
-				h.Ended()
+				h.Exited()
 				h.Close()
 				h.Close()
 			}
@@ -278,8 +278,8 @@ func openPidfds(t *testing.T) (n int) {
 	return n
 }
 
-// endedBy runs a part that ends the processes, each a stage, and returns what it said of each, first
-// with pidfds, then without.
+// endedBy runs a part that terminates processes, each a stage, and returns what it printed of each, first with pidfds,
+// then without.
 func endedBy(t *testing.T, part string, attr *syscall.SysProcAttr, ids ...scan.ID) []string {
 	t.Helper()
 	for _, id := range ids {
@@ -301,7 +301,7 @@ func endedBy(t *testing.T, part string, attr *syscall.SysProcAttr, ids ...scan.I
 	return lines
 }
 
-// wantSaid compares what was said in both ways.
+// wantSaid checks what was printed, which must not depend on pidfds.
 func wantSaid(t *testing.T, got []string, want ...string) {
 	t.Helper()
 	if want = append(want, want...); !slices.Equal(got, want) {
@@ -313,7 +313,7 @@ func wantSaid(t *testing.T, got []string, want ...string) {
 func TestTerminateLaw2OtherUser(t *testing.T) {
 	needRoot(t)
 	a := newTroupe(t).start("witness", nil)
-	wantSaid(t, endedBy(t, "ending", nobody, a.id()), fmt.Sprint(a.pid, " refused operation not permitted"))
+	wantSaid(t, endedBy(t, "ending", otherUser, a.id()), fmt.Sprint(a.pid, " refused operation not permitted"))
 	a.wantUntouched()
 }
 

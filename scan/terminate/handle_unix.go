@@ -43,4 +43,4 @@ func (h *process) signal(s sig) error {
 	return err
 }
 
-func (h *process) ended() bool { return errors.Is(h.checkIdentity(), ErrGone) }
+func (h *process) exited() bool { return errors.Is(h.checkIdentity(), ErrGone) }

@@ -36,7 +36,7 @@ func (h *process) open() error {
 		return err
 	}
 	// Milliseconds since 1970, like [scan.Process.Start].
-	if created.Nanoseconds()/int64(time.Millisecond) != h.id.Start || h.ended() {
+	if created.Nanoseconds()/int64(time.Millisecond) != h.id.Start || h.exited() {
 		h.close()
 		return ErrGone
 	}
@@ -48,13 +48,13 @@ func (h *process) signal(s sig) error {
 		return nil
 	}
 	err := windows.TerminateProcess(h.handle, 1)
-	if err != nil && h.ended() { // one that is exiting refuses
+	if err != nil && h.exited() { // one that is exiting refuses
 		return ErrGone
 	}
 	return err
 }
 
-func (h *process) ended() bool {
+func (h *process) exited() bool {
 	event, err := windows.WaitForSingleObject(h.handle, 0)
 	return err == nil && event == windows.WAIT_OBJECT_0
 }

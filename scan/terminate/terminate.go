@@ -201,7 +201,7 @@ func (g *group) running(t *target) bool {
 	if t.handle == nil || t.result.Outcome.Exited() {
 		return false
 	}
-	if !t.handle.Ended() {
+	if !t.handle.Exited() {
 		return t.result.Outcome != Refused
 	}
 	switch {

@@ -13,14 +13,13 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Terminate on real processes. What cannot be made here is state D, a process that waits for a device: what
-// it says of one is in TestTerminateScripted only ("a killed one that does not end").
+// Terminate on real processes. A process in state D, waiting for a device, cannot be made here: see "survives SIGKILL"
+// in TestTerminateScripted.
 //
-// Whatever ends early has a grace that no machine is too slow for; who is deaf has a short one, since
-// it is waited for in full.
+// The grace is ample for processes that exit early, and short for stubborn ones, as it is waited for in full.
 const ample, short = time.Minute, 300 * time.Millisecond
 
-// scenario is processes that a test terminates, and the outcomes it wants.
+// scenario is a group that a test terminates, with the outcomes it wants.
 type scenario struct {
 	group Group
 	grace time.Duration
@@ -28,10 +27,10 @@ type scenario struct {
 	check func() // what else must hold afterwards
 }
 
-// stages makes a group.
+// stages returns a group.
 func stages(s ...[]scan.ID) Group { return Group{Stages: s} }
 
-// TestTerminateReal ends real processes, each beside a living one of the same kind, which gets no signal.
+// TestTerminateReal terminates real processes, next to others of the same kind, which must get no signal.
 func TestTerminateReal(t *testing.T) {
 	tests := []struct {
 		name string
@@ -43,21 +42,21 @@ func TestTerminateReal(t *testing.T) {
 		{"a server behind a shell, which ends by itself", func(t *testing.T, tr troupe) scenario {
 			a := tr.start("server", behindShell)
 			return scenario{group: stages(a.ids(), []scan.ID{a.id()}), grace: ample, want: []Outcome{Ended, Ended}, check: func() {
-				// It ran its second command: nobody had to ask it.
+				// It ran its second command: it got no signal.
 				if err := a.cmd.Wait(); err != nil {
 					t.Errorf("the shell: %v", err)
 				}
 			}}
 		}},
-		{"a deaf server", func(t *testing.T, tr troupe) scenario {
-			return scenario{group: stages([]scan.ID{tr.start("deaf", nil).id()}), grace: short, want: []Outcome{Killed}}
+		{"a stubborn server", func(t *testing.T, tr troupe) scenario {
+			return scenario{group: stages([]scan.ID{tr.start("stubborn", nil).id()}), grace: short, want: []Outcome{Killed}}
 		}},
-		{"a deaf server behind a shell", func(t *testing.T, tr troupe) scenario {
-			a := tr.start("deaf", behindShell)
+		{"a stubborn server behind a shell", func(t *testing.T, tr troupe) scenario {
+			a := tr.start("stubborn", behindShell)
 			return scenario{group: stages(a.ids(), []scan.ID{a.id()}), grace: 2 * time.Second, want: []Outcome{Killed, Ended}, check: func() {
 				a.cmd.Wait()
 				if s := a.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != unix.SIGTERM {
-					t.Errorf("the shell ended by %v, and was asked", s.Signal())
+					t.Errorf("the shell was terminated by %v", s.Signal())
 				}
 			}}
 		}},
@@ -66,8 +65,8 @@ func TestTerminateReal(t *testing.T) {
 			a.stop()
 			return scenario{group: stages([]scan.ID{a.id()}), grace: ample, want: []Outcome{Ended}}
 		}},
-		{"a stopped server that is deaf", func(t *testing.T, tr troupe) scenario {
-			a := tr.start("deaf", nil)
+		{"a stopped, stubborn server", func(t *testing.T, tr troupe) scenario {
+			a := tr.start("stubborn", nil)
 			a.stop()
 			return scenario{group: stages([]scan.ID{a.id()}), grace: short, want: []Outcome{Killed}}
 		}},
@@ -80,23 +79,23 @@ func TestTerminateReal(t *testing.T) {
 				a.wantUntouched() // it is the other that answers now
 			}}
 		}},
-		{"a launcher that stays when its server has ended", func(t *testing.T, tr troupe) scenario {
+		{"a launcher that stays when its server has exited", func(t *testing.T, tr troupe) scenario {
 			a := tr.start("wrapping", nil)
 			return scenario{group: stages(a.ids(), []scan.ID{a.id()}), grace: 3 * time.Second, want: []Outcome{Ended, Ended}, check: func() {
 				a.cmd.Wait()
 				if s := a.cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signal() != unix.SIGTERM {
-					t.Errorf("the launcher ended by %v, and was asked", s.Signal())
+					t.Errorf("the launcher was terminated by %v", s.Signal())
 				}
 			}}
 		}},
-		{"a server that has ended, behind a launcher that has not waited for it", func(t *testing.T, tr troupe) scenario {
+		{"a zombie server, behind a launcher that does not wait for it", func(t *testing.T, tr troupe) scenario {
 			a, zombie := tr.start("server", nil), tr.start("server", nil)
 			id := zombie.id()
 			kill(t, zombie.pid)
 			untilZombie(t, zombie.pid)
 			return scenario{group: stages([]scan.ID{id}, []scan.ID{a.id()}), grace: 3 * time.Second, want: []Outcome{Gone, Ended}}
 		}},
-		{"a server whose PID was given to another", func(t *testing.T, tr troupe) scenario {
+		{"a server whose PID was reused", func(t *testing.T, tr troupe) scenario {
 			a := tr.start("witness", nil)
 			return scenario{group: stages([]scan.ID{{PID: a.pid, Start: a.id().Start - 1}}), grace: short, want: []Outcome{Gone}, check: a.wantUntouched}
 		}},
@@ -166,8 +165,8 @@ func (a actor) stop() {
 	untilState(a.t, a.pid, 'T')
 }
 
-// TestTerminateManyOrphans ends 200 adopted processes at once, beside five of the same program that have
-// their parent.
+// TestTerminateManyOrphans terminates 200 orphans at once, next to five processes of the same program that have their
+// parent.
 func TestTerminateManyOrphans(t *testing.T) {
 	t.Parallel()
 	eachOpener(t, func(t *testing.T, open func(scan.ID) (Handle, error)) {
@@ -195,12 +194,12 @@ func TestTerminateManyOrphans(t *testing.T) {
 	})
 }
 
-// TestTerminateNothingLeft: what was opened to end processes is closed.
+// TestTerminateNothingLeft: all handles are closed.
 func TestTerminateNothingLeft(t *testing.T) {
 	tr := newTroupe(t)
-	deaf, server := tr.start("deaf", nil), tr.start("server", nil)
+	stubborn, server := tr.start("stubborn", nil), tr.start("server", nil)
 	before := openPidfds(t)
-	results := Terminate(t.Context(), openers[0].open, []Group{stages([]scan.ID{deaf.id()}), stages([]scan.ID{server.id()})}, short)
+	results := Terminate(t.Context(), openers[0].open, []Group{stages([]scan.ID{stubborn.id()}), stages([]scan.ID{server.id()})}, short)
 	checkResults(t, slices.Concat(results...), []Outcome{Killed, Ended})
 	if after := openPidfds(t); after != before {
 		t.Errorf("%d pidfds, and %d before", after, before)

@@ -13,28 +13,28 @@ import (
 	"mcpdoctor/scan"
 )
 
-// A fakeHost has processes that follow a script. It runs in the virtual time of a synctest bubble, so
-// that the moments of its log are exact.
+// A fakeHost has processes that follow a script. It runs in the virtual time of a synctest bubble, which makes the times
+// in its log exact.
 type fakeHost struct {
 	began time.Time
 	mu    sync.Mutex
 	procs map[int]*fakeProc
 	log   []string    // "3s TERM 7"
-	open  int         // handles that were not closed
+	open  int         // handles that are not closed
 	sent  func(n int) // called after the n-th signal, CONT not counted
 	n     int
 }
 
-// fakeProc is one script. It takes a millisecond to end unless byTerm or byKill say otherwise.
+// fakeProc is one script. It exits after a millisecond unless byTerm or byKill say otherwise.
 type fakeProc struct {
-	open, term, cont, kill error         // what the calls answer
-	byTerm, byKill         time.Duration // how long it takes to end then
-	at                     time.Duration // when it ends by itself, after the start; 0 for not
-	after                  int           // the PID with which it ends; 0 for none
-	stopped                bool          // it takes SIGTERM when it is continued
+	open, term, cont, kill error         // the errors of the calls
+	byTerm, byKill         time.Duration // how long it takes to exit
+	at                     time.Duration // when it exits by itself, after the start; 0: never
+	after                  int           // the PID after which it exits; 0: none
+	stopped                bool          // SIGTERM waits for SIGCONT
 
 	pending bool
-	ends    time.Time // zero when it does not
+	ends    time.Time // zero: never
 }
 
 const never = time.Duration(-1)
@@ -106,7 +106,7 @@ func (f *fakeHandle) Terminate() error { return f.signal("TERM", f.p.term) }
 func (f *fakeHandle) Continue() error  { return f.signal("CONT", f.p.cont) }
 func (f *fakeHandle) Kill() error      { return f.signal("KILL", f.p.kill) }
 
-func (f *fakeHandle) Ended() bool {
+func (f *fakeHandle) Exited() bool {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	return f.h.ended(f.p)
@@ -129,7 +129,7 @@ func newGroup(stages ...[]int) Group {
 	return g
 }
 
-// outcomes are what became of the processes of a group: "1 ended".
+// outcomes lists the results of a group: "1 ended".
 func outcomes(results []Result) []string {
 	var out []string
 	for _, f := range results {
@@ -138,7 +138,7 @@ func outcomes(results []Result) []string {
 	return out
 }
 
-// wantResults compares what became of a group, and checks what holds for every fate.
+// wantResults compares the results of a group, and checks what holds for every result.
 func wantResults(t *testing.T, results []Result, want ...string) {
 	t.Helper()
 	if got := outcomes(results); !slices.Equal(got, want) {
@@ -151,7 +151,7 @@ func wantResults(t *testing.T, results []Result, want ...string) {
 	}
 }
 
-// run ends the groups, and checks that all handles were given back.
+// run terminates the groups, and checks that all handles were closed.
 func (h *fakeHost) run(t *testing.T, ctx context.Context, grace time.Duration, groups ...Group) [][]Result {
 	t.Helper()
 	h.began = time.Now()
@@ -164,7 +164,7 @@ func (h *fakeHost) run(t *testing.T, ctx context.Context, grace time.Duration, g
 
 // TestTerminateScripted guards law 4, the order of the signals, by every signal and its moment.
 func TestTerminateScripted(t *testing.T) {
-	deaf := fakeProc{byTerm: never}
+	stubborn := fakeProc{byTerm: never}
 	tests := []struct {
 		name   string
 		procs  map[int]fakeProc
@@ -175,50 +175,50 @@ func TestTerminateScripted(t *testing.T) {
 		took   time.Duration // -1 when it is less than a grace
 	}{
 		{
-			name:   "the launchers end with their server, and are not asked",
+			name:   "launchers that exit after their server get no signal",
 			procs:  map[int]fakeProc{1: {}, 2: {after: 1}, 3: {after: 2}},
 			stages: [][]int{{1}, {2, 3}}, grace: 10 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1"},
 			want: []string{"1 ended", "2 ended", "3 ended"}, took: -1,
 		},
 		{
-			name:   "a launcher that stays is asked when its server had its time",
+			name:   "a launcher that stays gets SIGTERM in its turn",
 			procs:  map[int]fakeProc{1: {}, 2: {}, 3: {}},
 			stages: [][]int{{1}, {2, 3}}, grace: 10 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "5s TERM 2", "5s CONT 2", "5s TERM 3", "5s CONT 3"},
 			want: []string{"1 ended", "2 ended", "3 ended"}, took: -1,
 		},
 		{
-			name:   "a deaf server is killed after the grace",
-			procs:  map[int]fakeProc{1: deaf, 2: {byTerm: time.Second}},
+			name:   "a stubborn server is killed after the grace",
+			procs:  map[int]fakeProc{1: stubborn, 2: {byTerm: time.Second}},
 			stages: [][]int{{1}, {2}}, grace: 10 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "5s TERM 2", "5s CONT 2", "10s KILL 1"},
 			want: []string{"1 killed", "2 ended"}, took: 10*time.Second + 5*time.Millisecond,
 		},
 		{
-			name:   "three deaf stages, killed in their order",
-			procs:  map[int]fakeProc{1: deaf, 2: deaf, 3: deaf, 4: deaf},
+			name:   "three stubborn stages, killed in their order",
+			procs:  map[int]fakeProc{1: stubborn, 2: stubborn, 3: stubborn, 4: stubborn},
 			stages: [][]int{{4}, {2, 3}, {1}}, grace: 9 * time.Second,
 			log: []string{"0s TERM 4", "0s CONT 4", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 1", "6s CONT 1",
 				"9s KILL 4", "9s KILL 2", "9s KILL 3", "9s KILL 1"},
 			want: []string{"4 killed", "2 killed", "3 killed", "1 killed"}, took: 9*time.Second + 5*time.Millisecond,
 		},
 		{
-			name:   "who ends by itself within the grace is not killed",
+			name:   "no SIGKILL after an exit within the grace",
 			procs:  map[int]fakeProc{1: {byTerm: 4999 * time.Millisecond}, 2: {byTerm: never, at: 3 * time.Second}},
 			stages: [][]int{{1, 2}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "0s TERM 2", "0s CONT 2"},
 			want: []string{"1 ended", "2 ended"}, took: 5 * time.Second,
 		},
 		{
-			name:   "a stopped one takes the signal when it goes on",
+			name:   "stopped",
 			procs:  map[int]fakeProc{1: {stopped: true}},
 			stages: [][]int{{1}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1"},
 			want: []string{"1 ended"}, took: -1,
 		},
 		{
-			name:   "a stopped one that cannot be continued is killed",
+			name:   "stopped, and SIGCONT fails",
 			procs:  map[int]fakeProc{1: {stopped: true, cont: errRefused}},
 			stages: [][]int{{1}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "5s KILL 1"},
@@ -252,54 +252,54 @@ func TestTerminateScripted(t *testing.T) {
 			want: []string{"1 gone", "2 gone"},
 		},
 		{
-			name:   "who may not be signalled is left alone, the others are ended",
-			procs:  map[int]fakeProc{1: {term: errRefused, byTerm: never}, 2: deaf},
+			name:   "one cannot be signalled, the other of its stage is terminated",
+			procs:  map[int]fakeProc{1: {term: errRefused, byTerm: never}, 2: stubborn},
 			stages: [][]int{{1, 2}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s TERM 2", "0s CONT 2", "5s KILL 2"},
 			want: []string{"1 refused", "2 killed"}, took: 5*time.Second + 5*time.Millisecond,
 		},
 		{
-			name:   "who may not be signalled keeps its launcher",
+			name:   "one cannot be signalled, its launcher is left alone",
 			procs:  map[int]fakeProc{1: {term: errRefused, byTerm: never}, 2: {}},
 			stages: [][]int{{1}, {2}}, grace: 4 * time.Second,
 			log:  []string{"0s TERM 1"},
 			want: []string{"1 refused", "2 refused"}, took: 0,
 		},
 		{
-			name:   "who may not be signalled, and ends with its server all the same",
+			name:   "one cannot be signalled, but exits with the other",
 			procs:  map[int]fakeProc{1: {byTerm: time.Second}, 2: {term: errRefused, after: 1}},
 			stages: [][]int{{2, 1}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 2", "0s TERM 1", "0s CONT 1"},
 			want: []string{"2 ended", "1 ended"}, took: -1,
 		},
 		{
-			name:   "who may not be killed",
+			name:   "SIGKILL fails",
 			procs:  map[int]fakeProc{1: {byTerm: never, kill: errRefused}},
 			stages: [][]int{{1}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "5s KILL 1"},
 			want: []string{"1 refused"}, took: 5 * time.Second,
 		},
 		{
-			name:   "one that cannot be opened keeps its whole group",
+			name:   "one cannot be opened, the group is left alone",
 			procs:  map[int]fakeProc{1: {}, 2: {open: errRefused}, 3: {}, 4: {open: ErrGone}},
 			stages: [][]int{{4, 1}, {2}, {3}}, grace: 5 * time.Second,
 			want: []string{"4 gone", "1 refused", "2 refused", "3 refused"},
 		},
 		{
-			name:   "one without a start keeps its whole group",
+			name:   "one has no start time, the group is left alone",
 			procs:  map[int]fakeProc{1: {}, 2: {open: ErrNoStart}},
 			stages: [][]int{{1}, {2}}, grace: 5 * time.Second,
 			want: []string{"1 refused", "2 refused"},
 		},
 		{
-			name:   "a killed one that does not end",
-			procs:  map[int]fakeProc{1: {byTerm: never, byKill: never}, 2: deaf},
+			name:   "survives SIGKILL",
+			procs:  map[int]fakeProc{1: {byTerm: never, byKill: never}, 2: stubborn},
 			stages: [][]int{{1}, {2}}, grace: 5 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "2.5s TERM 2", "2.5s CONT 2", "5s KILL 1", "5s KILL 2"},
 			want: []string{"1 survived", "2 killed"}, took: 5*time.Second + afterKill,
 		},
 		{
-			name:   "a killed one that has much to give back",
+			name:   "takes long to exit after SIGKILL",
 			procs:  map[int]fakeProc{1: {byTerm: never, byKill: afterKill - 100*time.Millisecond}},
 			stages: [][]int{{1}}, grace: time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "1s KILL 1"},
@@ -307,7 +307,7 @@ func TestTerminateScripted(t *testing.T) {
 		},
 		{
 			name:   "no grace",
-			procs:  map[int]fakeProc{1: deaf, 2: {}},
+			procs:  map[int]fakeProc{1: stubborn, 2: {}},
 			stages: [][]int{{1}, {2}},
 			log:    []string{"0s TERM 1", "0s CONT 1", "0s TERM 2", "0s CONT 2", "0s KILL 1", "0s KILL 2"},
 			want:   []string{"1 killed", "2 killed"}, took: 5 * time.Millisecond,
@@ -316,7 +316,7 @@ func TestTerminateScripted(t *testing.T) {
 		{name: "empty stages", stages: [][]int{{}, {}}, grace: time.Second},
 		{
 			name:   "an empty stage among others",
-			procs:  map[int]fakeProc{1: deaf, 2: deaf},
+			procs:  map[int]fakeProc{1: stubborn, 2: stubborn},
 			stages: [][]int{{1}, {}, {2}}, grace: 3 * time.Second,
 			log:  []string{"0s TERM 1", "0s CONT 1", "2s TERM 2", "2s CONT 2", "3s KILL 1", "3s KILL 2"},
 			want: []string{"1 killed", "2 killed"}, took: 3*time.Second + 5*time.Millisecond,
@@ -344,7 +344,7 @@ func TestTerminateScripted(t *testing.T) {
 	}
 }
 
-// The error of a refusal names who caused it.
+// The error of a refusal names the process that caused it.
 func TestTerminateRefusalNamesTheCause(t *testing.T) {
 	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {open: errRefused}}}
 	results := h.run(t, t.Context(), time.Hour, newGroup([]int{1}, []int{2}))
@@ -356,7 +356,7 @@ func TestTerminateRefusalNamesTheCause(t *testing.T) {
 	}
 }
 
-// TestTerminateManyGroups: all that are deaf to everything take the time of one.
+// TestTerminateManyGroups: many groups that survive everything take no longer than one.
 func TestTerminateManyGroups(t *testing.T) {
 	const grace = 7 * time.Second
 	for _, n := range []int{0, 1, 10, manyGroups} {
@@ -389,7 +389,7 @@ func TestTerminateManyGroups(t *testing.T) {
 	}
 }
 
-// A group that is refused or slow does not touch the others.
+// A group that is refused or slow does not affect the others.
 func TestTerminateGroupsAreApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {open: errRefused}, 3: {byTerm: never, byKill: never}, 4: {}, 5: {open: ErrGone}}}
@@ -415,7 +415,7 @@ func TestTerminateInterruptedAt(t *testing.T) {
 		{3001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 unasked"}},
 		{6001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 unsettled"}},
 		{8999 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4"}, []string{"1 unsettled", "2 ended", "3 unsettled", "4 ended"}},
-		// Who was killed is waited for: that signals nobody.
+		// Those that were killed are waited for.
 		{9001 * ms, []string{"0s TERM 1", "0s CONT 1", "3s TERM 2", "3s CONT 2", "3s TERM 3", "3s CONT 3", "6s TERM 4", "6s CONT 4", "9s KILL 1", "9s KILL 3"}, []string{"1 killed", "2 ended", "3 survived", "4 ended"}},
 	}
 	for _, test := range tests {
@@ -483,7 +483,7 @@ func TestTerminateInterruptedBetween(t *testing.T) {
 	}
 }
 
-// TestTerminateInterruptedWhileOpening: who was not opened was not asked either.
+// TestTerminateInterruptedWhileOpening: nothing is signalled unless all of the group were opened.
 func TestTerminateInterruptedWhileOpening(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h := &fakeHost{procs: map[int]*fakeProc{1: {}, 2: {}, 3: {}}}

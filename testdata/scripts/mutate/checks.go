@@ -101,11 +101,11 @@ var checks = []check{
 	}},
 	{3, "signals go through the handle", terminate, "TestOpenLaw3Reused", []edit{
 		swap("process.signal", "unix.PidfdSendSignal(h.fd, s, nil, 0)", "unix.Kill(h.id.PID, s)"),
-		never("process.send", "h.ended()"), // which asks the handle as well
+		never("process.send", "h.exited()"), // which asks the handle as well
 	}},
 	{3, "without a handle the start time is compared before each signal", terminate, "TestOpenLaw3Reused", []edit{
 		swap("process.signal", "h.checkIdentity()", "nil"),
-		never("process.send", "h.ended()"), // which compares as well
+		never("process.send", "h.exited()"), // which compares as well
 	}},
 	{3, "the kernel and /proc mean the same process", terminate, "TestTerminateLaw3OtherNamespace", []edit{
 		then("process.checkNamespace", "", "return nil"),
