@@ -162,12 +162,15 @@ func (o *reapOptions) plan(seen *process.Recognised, settled map[scan.ID]bool, s
 
 // reap terminates what the plan contains.
 func (o *reapOptions) reap(ctx context.Context, w *world) error {
-	// The log is opened before anything is terminated, so that all of it can be logged.
-	log, err := o.openLog()
-	if err != nil {
-		return err
+	var log io.Writer = io.Discard
+	if o.log != "" { // opened first: nothing is terminated that cannot be logged
+		f, err := lockfile.Append(o.log)
+		if err != nil {
+			return &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was terminated; --log needs a file that you own and can write"}
+		}
+		defer f.Close()
+		log = f
 	}
-	defer log.Close()
 	w.finish.Store(true) // after an interrupt it still says what it did
 	plan, err := o.terminate(ctx, w)
 	switch {
@@ -310,19 +313,3 @@ func (o *reapOptions) print(w *world, plan *reap.Plan, text func(io.Writer, *rea
 	}
 	return nil
 }
-
-// openLog opens the file that --log names, if any.
-func (o *reapOptions) openLog() (io.WriteCloser, error) {
-	if o.log == "" {
-		return nopCloser{io.Discard}, nil
-	}
-	f, err := lockfile.Append(o.log)
-	if err != nil {
-		return nil, &problem{what: "cannot open the log: " + err.Error(), hint: "nothing was terminated; --log needs a file that you own and can write"}
-	}
-	return f, nil
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
