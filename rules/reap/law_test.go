@@ -607,7 +607,9 @@ func TestLaw5SkippedAtTheSecondLookWhatIsNewInIt(t *testing.T) {
 	d.run(300, 1, time.Hour, obsidian)
 	d.run(301, 300, time.Hour, "git gc")
 	d.run(400, 1, time.Hour, obsidian) // only the second look selects it
-	p := d.confirm(t, []rules.Finding{safe("orphan", 200, 201, 300, 301)}, []rules.Finding{safe("orphan", 200, 202, 300, 301, 302, 400)}, func(later desk) {
+	first := []rules.Finding{safe("orphan", 200, 201, 300, 301)}
+	second := []rules.Finding{safe("orphan", 200, 202, 300, 301, 302, 400)}
+	p := d.confirm(t, first, second, func(later desk) {
 		later.remove(201)
 		later.run(202, 200, time.Hour, obsidian) // its launcher has started it again
 		later.run(302, 300, time.Hour, "git prune")

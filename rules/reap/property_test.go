@@ -90,7 +90,8 @@ func addSelf(s *scan.Snapshot, up int) int {
 	}
 	for i, line := range []string{"-bash", "mcpdoctor"} {
 		s.Processes = append(s.Processes, scan.Process{
-			PID: last + 1 + i, PPID: up, Start: int64(1e9) + int64(i), Started: s.Taken.Add(-time.Second), Args: []string{line}, State: "S", UID: &uid, TTY: "pts/9",
+			PID: last + 1 + i, PPID: up, Args: []string{line}, State: "S", UID: &uid, TTY: "pts/9",
+			Start: int64(1e9) + int64(i), Started: s.Taken.Add(-time.Second),
 		})
 		up = last + 1 + i
 	}
@@ -260,7 +261,9 @@ func checkStages(t *testing.T, p planned, d reap.PlannedInstance, of map[int]*sc
 		if i > 0 && stage(s) < stage(d.Processes[i-1]) {
 			t.Errorf("%s: pid %d (%s) comes after pid %d (%s)", p.what, s.PID, s.Role, d.Processes[i-1].PID, d.Processes[i-1].Role)
 		}
-		if up := of[s.PID].PPID; asked[up] && slices.ContainsFunc(d.Processes, func(o reap.Target) bool { return o.PID == up && stage(o) == stage(s) }) {
+		up := of[s.PID].PPID
+		parentInStage := func(o reap.Target) bool { return o.PID == up && stage(o) == stage(s) }
+		if asked[up] && slices.ContainsFunc(d.Processes, parentInStage) {
 			t.Errorf("%s: pid %d is asked after its parent %d", p.what, s.PID, up)
 		}
 		asked[s.PID] = true
