@@ -47,7 +47,7 @@ func (r Run) Major() int {
 	return n
 }
 
-// Target is a command that a gateway was told to start: either a line of shell or separate words.
+// Target is a command that a gateway starts: either a line of shell or separate words.
 type Target struct {
 	Line  string
 	Words []string

@@ -33,7 +33,7 @@ const (
 	Daemon  ClientKind = "daemon"  // a service
 )
 
-// conventional is how most agents are told to run for one prompt.
+// conventional is what makes most agents run for one prompt.
 var conventional = []string{"-p", "--print", "--input-format", "--output-format", "--headless", "exec", "run", "app-server"}
 
 // NonInteractive reports whether a run with these arguments has no person in front of it.

@@ -28,7 +28,8 @@ var clients = []Client{
 	{Name: "Cherry Studio", Kind: Desktop, Programs: "cherry studio, cherry-studio, cherrystudio  (app)"},
 	{
 		Name: "Claude Code", Kind: Agent,
-		Programs:       "@anthropic-ai/claude-code, claude, claude-code  -  mcp, update, install, doctor, plugin, config, auth, setup-token, --version, --help",
+		Programs: "@anthropic-ai/claude-code, claude, claude-code" +
+			"  -  mcp, update, install, doctor, plugin, config, auth, setup-token, --version, --help",
 		ConfigFlags:    []string{"--mcp-config"},
 		nonInteractive: []string{"-p", "--print", "--input-format", "--output-format"},
 	},

@@ -17,7 +17,7 @@ type Gateway struct {
 	// ConfigFlags are the options whose value is a file with the servers that it starts.
 	ConfigFlags []string
 
-	// targets finds the commands that it was told to start; nil for what follows "--".
+	// targets finds the commands that it starts; nil for what follows "--".
 	targets func(Args) []Target
 
 	// mode and transport read how it uses its servers and how its clients reach it; nil when that is not known.
@@ -67,7 +67,7 @@ var anyMode = Mode{
 	Remedy: "update the gateway, or configure it to terminate its servers",
 }
 
-// Targets returns the commands that the gateway was told to start. Nil when they are in a configuration file, or
+// Targets returns the commands that the gateway starts. Nil when they are in a configuration file, or
 // when the command line does not say (pm2 cuts those of its jobs).
 func (g *Gateway) Targets(a Args) []Target {
 	if g == nil || g.targets == nil {

@@ -18,13 +18,15 @@ var Supergateway = register(Gateway{
 	mode:      supergatewayMode,
 	transport: supergatewayTransport,
 	Advice: &Advice{
-		Title:  "supergateway keeps servers that are no longer used",
-		Why:    "before version 4 it starts a server for each request and never terminates it; with --stateful it keeps one per session, forever without --sessionTimeout",
+		Title: "supergateway keeps servers that are no longer used",
+		Why: "before version 4 it starts a server for each request and never terminates it; " +
+			"with --stateful it keeps one per session, forever without --sessionTimeout",
 		Remedy: "use supergateway@4; with --stateful, add --sessionTimeout",
 		Note:   supergatewayNote,
 	},
 	Remedies: Remedies{
-		SSE:            "supergateway: --outputTransport streamableHttp instead of sse, and version 4: with sse, version 3 ends when a second client opens a stream",
+		SSE: "supergateway: --outputTransport streamableHttp instead of sse, and version 4: " +
+			"with sse, version 3 exits when a second client opens a stream",
 		UnknownSession: "supergateway: version 4 answers an unknown session with 404, version 3 with 400",
 		IdleSession:    "supergateway --stateful: add --sessionTimeout 600000, which ends a session that is idle for ten minutes",
 	},

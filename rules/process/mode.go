@@ -41,7 +41,8 @@ func SpeaksHTTP(c command.Command) bool {
 	}
 	hasFlag := catalog.Args(c.Args).Has
 	return slices.ContainsFunc([]string{"--port", "--http", "--sse", "--http-port", "--streamable-http", "--listen"}, hasFlag) ||
-		slices.ContainsFunc(c.Args[:min(2, len(c.Args))], func(a string) bool { return transport(a) != "" }) // mcp-server-everything streamableHttp
+		// mcp-server-everything streamableHttp
+		slices.ContainsFunc(c.Args[:min(2, len(c.Args))], func(a string) bool { return transport(a) != "" })
 }
 
 // ServingMode is the transport that a gateway or server offers, and what a session is to it; empty when its command line
@@ -75,7 +76,7 @@ func (rec *Recognition) Run(version string) catalog.Run {
 	return catalog.Run{Args: rec.Command.Args, Runtime: rec.Command.Runtime, Version: version}
 }
 
-// Targets returns the commands that a gateway was told to start, as far as its command line names them.
+// Targets returns the commands that a gateway starts, as far as its command line names them.
 func (rec *Recognition) Targets(os string) []command.Command {
 	var out []command.Command
 	for _, t := range rec.Gateway.Targets(rec.Command.Args) {
