@@ -5,20 +5,22 @@ import "mcpdoctor/rules/catalog"
 var _ = register(Rule{
 	ID:       "sse-transport",
 	Order:    100,
-	Title:    "an endpoint speaks the deprecated HTTP+SSE transport, whose sessions die with the connection",
+	Title:    "an endpoint speaks the deprecated HTTP+SSE transport, whose sessions end with the connection",
 	Severity: Warning,
 	Reap:     "nothing: `probe` finds it, and the server has to change",
 	Probe:    true,
-	Why: "In the transport of 2024-11-05 a client opens a stream with GET and POSTs its requests to an address that the stream named. The session lives as long as the stream, in the memory of one process: " +
-		"it dies with every restart, deploy and proxy time-out. Clients open the stream again by themselves, but nothing tells them to initialize again, so that they wait for answers that never come, " +
-		"or are told \"request before initialization was complete\" (-32602). Streamable HTTP has replaced it since 2025-03-26; the revision of 2026-07-28 calls it deprecated.",
+	Why: "In the transport of 2024-11-05 a client opens a stream with GET and POSTs its requests to an address that the " +
+		"stream names. The session lives as long as the stream, in the memory of one process: every restart, deployment and " +
+		"proxy time-out ends it. Clients reopen the stream by themselves, but nothing makes them initialize again: they wait " +
+		"for answers that never come, or get \"request before initialization was complete\" (-32602). Streamable HTTP " +
+		"replaced it in 2025-03-26; revision 2026-07-28 calls it deprecated.",
 	Evidence: []string{
 		"POST of initialize is refused, and GET opens a stream whose first event is \"endpoint\"",
-		"what a POST to a session of a closed stream is answered with: 404 tells the client, 202 and silence do not",
+		"the answer to a POST to the session of a closed stream: 404 informs the client, 202 or silence does not",
 	},
 	Wrong: []string{
-		"a server that speaks Streamable HTTP at another path as well: probe asks at the one URL that it is given",
-		"clients that notice the end of their stream and begin anew with initialize are not stranded",
+		"the server also speaks Streamable HTTP at another path: probe tests only the URL that it is given",
+		"clients that notice the end of their stream and initialize again are not stranded",
 	},
 	Remedy: []string{
 		RemedyStreamableHTTP,
@@ -28,6 +30,7 @@ var _ = register(Rule{
 })
 
 const (
-	RemedyStreamableHTTP = "serve Streamable HTTP beside the old /sse, and give clients that URL: FastMCP transport=\"http\", the TypeScript SDK's StreamableHTTPServerTransport; then retire /sse"
-	RemedyRefuseDead     = "until then answer a POST to a session that is not there with 404, never with 202"
+	RemedyStreamableHTTP = "serve Streamable HTTP beside /sse and give clients its URL (FastMCP transport=\"http\", TypeScript " +
+		"SDK StreamableHTTPServerTransport); then retire /sse"
+	RemedyRefuseDead = "until then, answer a POST to an unknown session with 404, never with 202"
 )

@@ -2,15 +2,16 @@ package diagnose
 
 import (
 	"fmt"
-	"mcpdoctor/rules"
-	"mcpdoctor/scan/terminate"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpdoctor/rules"
+	"mcpdoctor/rules/format"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/facts"
+	"mcpdoctor/scan/terminate"
 )
 
 // proc is a process of a checked server. mcpdoctor is pid 10.
@@ -64,63 +65,106 @@ func TestJudgeStdio(t *testing.T) {
 	piped.Process.Stdin = &scan.Stdin{Type: scan.StdinSocket, Peer: scan.PeerOpen}
 	busy := stayed(direct[0], 10, terminate.Ended)
 	busy.CPU = 99.6
+	ended := func(p scan.Process, ppid int) facts.Leftover { return stayed(p, ppid, terminate.Ended) }
+	killed := func(p scan.Process, ppid int) facts.Leftover { return stayed(p, ppid, terminate.Killed) }
+	deaf := busy
+	deaf.Outcome = terminate.Killed
+	docker := []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}
+	after := func(way facts.Way, left ...facts.Leftover) facts.End { return facts.End{Way: way, Left: left} }
+	strays := func(way facts.Way, n int) facts.End {
+		return facts.End{Way: way, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}[:n]}
+	}
+	behindNpx := func(e facts.End) *facts.Stdio { return stdio("npx -y some-mcp@1.2.3 --fast", chain, e) }
+	python := func(e facts.End) *facts.Stdio { return stdio("python3 server.py", direct, e) }
+	goServer := stdio("/opt/bin/go-mcp", golang, after(facts.CloseStdin, ended(golang[0], 10)))
+	goServer.Go = []scan.ID{golang[0].ID()}
+	running := func(left, of int) string {
+		return fmt.Sprintf("no: %d of %s still running after 20 s", left, format.Count(of, "process"))
+	}
 	for _, c := range []struct {
 		name    string
 		facts   *facts.Stdio
 		verdict Verdict
 		says    []string // the answer, then the reasons
-		code    string   // for which runtime there is code
-		launch  bool     // it is told to leave the wrapper out
+		code    string   // the runtime that the code is for
+		launch  bool     // the remedy is to leave out the wrapper
 	}{
-		{"all ended", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Took: 40 * time.Millisecond}),
+		{"all ended", behindNpx(facts.End{Way: facts.CloseStdin, Took: 40 * time.Millisecond}),
 			OK, []string{"yes, within 0.1 s"}, "", false},
-		{"late", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Took: 6200 * time.Millisecond}),
+		{"late", python(facts.End{Way: facts.CloseStdin, Took: 6200 * time.Millisecond}),
 			OK, []string{"yes, within 6.2 s; SDK clients send SIGTERM after 2 s"}, "", false},
-		{"late is no matter when the client is dead", stdio("python3 server.py", direct, facts.End{Way: facts.KillClient, Took: 6200 * time.Millisecond}),
+		{"late, after the client was killed", python(facts.End{Way: facts.KillClient, Took: 6200 * time.Millisecond}),
 			OK, []string{"yes, within 6.2 s"}, "", false},
-		{"early", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Early: true}), Unsure, []string{"it exited by itself before the test"}, "", false},
-		{"untried", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Untried: "this system has no SIGTERM"}),
+		{"early", python(facts.End{Way: facts.CloseStdin, Early: true}),
+			Unsure, []string{"it exited by itself before the test"}, "", false},
+		{"untried", python(facts.End{Way: facts.Terminate, Untried: "this system has no SIGTERM"}),
 			Unsure, []string{"not tested: this system has no SIGTERM"}, "", false},
-		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", []scan.Process{proc(20, 10, "docker run -i --rm ghcr.io/x/some-mcp")}, facts.End{Way: facts.KillClient}),
+		{"a container", stdio("docker run -i --rm ghcr.io/x/some-mcp", docker, facts.End{Way: facts.KillClient}),
 			Unsure, []string{"its local processes exited, but the container may still run: check docker ps"}, "", false},
-		{"one that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Strays: []scan.Process{proc(30, 1, "sleep 300")}}),
-			Unsure, []string{"its known processes exited, but sleep (pid 30) started meanwhile without a parent, and this system does not show where it came from: check again, or on Linux"}, "", false},
-		{"some that may have got away", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Strays: []scan.Process{proc(30, 1, "sleep 300"), proc(31, 1, "sleep 301")}}),
-			Unsure, []string{"its known processes exited, but sleep (pid 30) and 1 other started meanwhile without a parent, and this system does not show where they came from: check again, or on Linux"}, "", false},
-		{"stubborn behind npx", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.KillClient, Left: []facts.Leftover{
-			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
-			Failed, []string{"no: 3 of 3 processes still running after 20 s", "node (pid 22) kept running after its stdin was closed", "npx (pid 20) is waiting for its child", "sh (pid 21) is waiting for its child"}, "node", false},
-		{"a wrapper that keeps the stdin", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{
-			stayed(chain[0], 10, terminate.Ended), stayed(chain[1], 20, terminate.Ended), piped}}),
-			Failed, []string{"no: 3 of 3 processes still running after 20 s", "node (pid 22) never saw its stdin close: another process still holds the other end", "npx (pid 20) is waiting for its child", "sh (pid 21) is waiting for its child"}, "", true},
-		{"a wrapper that nobody knows", stdio("node start.mjs", unknown, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(unknown[0], 10, terminate.Ended), piped2}}),
-			Failed, []string{"no: 2 of 2 processes still running after 20 s", "node (pid 21) never saw its stdin close: node (pid 20) still holds the other end", "node (pid 20) is waiting for its child"}, "", true},
-		{"a wrapper that stays alone", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(chain[0], 10, terminate.Ended)}}),
-			Failed, []string{"no: 1 of 3 processes still running after 20 s", "npx (pid 20) kept running after the server exited"}, "", true},
-		{"deaf and busy", stdio("python3 server.py", direct, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{func() facts.Leftover { b := busy; b.Outcome = terminate.Killed; return b }()}}),
-			Failed, []string{"no: 1 of 1 process still running after 20 s", "python (pid 20) kept running after its stdin was closed, at 100 % CPU", "python (pid 20) ignored SIGTERM as well, and was killed with SIGKILL"}, "python", false},
-		{"a helper", stdio("node server.mjs", helped, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Ended)}}),
-			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
-		{"a helper, after SIGTERM", stdio("node server.mjs", helped, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(helped[1], 10, terminate.Killed)}}),
-			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
-		{"a helper that came from nowhere", stdio("node server.mjs", adopted, facts.End{Way: facts.KillClient, Left: []facts.Leftover{stayed(adopted[1], 10, terminate.Ended)}}),
-			Failed, []string{"no: 1 of 2 processes still running after 20 s", "chromium (pid 21), a helper of the server, kept running after the server exited"}, "", false},
-		{"a program of Go", func() *facts.Stdio {
-			s := stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}})
-			s.Go = []scan.ID{golang[0].ID()}
-			return s
-		}(), Failed, []string{"no: 1 of 1 process still running after 20 s", "go-mcp (pid 20) kept running after its stdin was closed"}, "go", false},
-		{"a program of who knows what", stdio("/opt/bin/go-mcp", golang, facts.End{Way: facts.CloseStdin, Left: []facts.Leftover{stayed(golang[0], 10, terminate.Ended)}}),
-			Failed, []string{"no: 1 of 1 process still running after 20 s", "go-mcp (pid 20) kept running after its stdin was closed"}, "", false},
-		{"SIGTERM lost below a shell", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Ended)}}),
-			Failed, []string{"no: 1 of 3 processes still running after 20 s", "sh (pid 21) exited without forwarding SIGTERM; node (pid 22) kept running until it received SIGTERM itself"}, "", true},
-		{"SIGTERM lost below a shell, above a deaf server", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(chain[2], 10, terminate.Killed)}}),
-			Failed, []string{"no: 1 of 3 processes still running after 20 s", "sh (pid 21) exited; node (pid 22) kept running, ignored a SIGTERM of its own, and was killed with SIGKILL"}, "", true},
-		{"SIGTERM swallowed", stdio("npx -y some-mcp@1.2.3 --fast", chain, facts.End{Way: facts.Terminate, Left: []facts.Leftover{
-			stayed(chain[0], 10, terminate.Killed), stayed(chain[1], 20, terminate.Ended), stayed(chain[2], 21, terminate.Ended)}}),
-			Failed, []string{"no: 3 of 3 processes still running after 20 s", "npx (pid 20) received SIGTERM and did not exit", "sh (pid 21) kept running below it", "node (pid 22) kept running below it"}, "", true},
-		{"SIGTERM ignored", stdio("python3 server.py", direct, facts.End{Way: facts.Terminate, Left: []facts.Leftover{busy}}),
-			Failed, []string{"no: 1 of 1 process still running after 20 s", "python (pid 20) received SIGTERM and did not exit, at 100 % CPU"}, "", false},
+		{"a stray", python(strays(facts.CloseStdin, 1)), Unsure, []string{
+			"its known processes exited, but sleep (pid 30) started meanwhile without a parent, and this system does not " +
+				"show where it came from: check again, or on Linux",
+		}, "", false},
+		{"two strays", python(strays(facts.Terminate, 2)), Unsure, []string{
+			"its known processes exited, but sleep (pid 30) and 1 other started meanwhile without a parent, and this " +
+				"system does not show where they came from: check again, or on Linux",
+		}, "", false},
+		{"stubborn behind npx", behindNpx(after(facts.KillClient, ended(chain[0], 10), ended(chain[1], 20), ended(chain[2], 21))), Failed, []string{
+			running(3, 3),
+			"node (pid 22) kept running after its stdin was closed",
+			"npx (pid 20) is waiting for its child",
+			"sh (pid 21) is waiting for its child",
+		}, "node", false},
+		{"a wrapper that holds stdin", behindNpx(after(facts.CloseStdin, ended(chain[0], 10), ended(chain[1], 20), piped)), Failed, []string{
+			running(3, 3),
+			"node (pid 22) never saw its stdin close: another process still holds the other end",
+			"npx (pid 20) is waiting for its child",
+			"sh (pid 21) is waiting for its child",
+		}, "", true},
+		{"an unknown wrapper", stdio("node start.mjs", unknown, after(facts.CloseStdin, ended(unknown[0], 10), piped2)), Failed, []string{
+			running(2, 2),
+			"node (pid 21) never saw its stdin close: node (pid 20) still holds the other end",
+			"node (pid 20) is waiting for its child",
+		}, "", true},
+		{"a wrapper that stays alone", behindNpx(after(facts.CloseStdin, ended(chain[0], 10))),
+			Failed, []string{running(1, 3), "npx (pid 20) kept running after the server exited"}, "", true},
+		{"ignores SIGTERM too, and is busy", python(after(facts.CloseStdin, deaf)), Failed, []string{
+			running(1, 1),
+			"python (pid 20) kept running after its stdin was closed, at 100 % CPU",
+			"python (pid 20) ignored SIGTERM as well, and was killed with SIGKILL",
+		}, "python", false},
+		{"a helper", stdio("node server.mjs", helped, after(facts.KillClient, ended(helped[1], 10))), Failed, []string{
+			running(1, 2),
+			"chromium (pid 21), a helper of the server, kept running after the server exited",
+		}, "", false},
+		{"a helper, after SIGTERM", stdio("node server.mjs", helped, after(facts.Terminate, killed(helped[1], 10))), Failed, []string{
+			running(1, 2),
+			"chromium (pid 21), a helper of the server, kept running after the server exited",
+		}, "", false},
+		{"a helper without a parent", stdio("node server.mjs", adopted, after(facts.KillClient, ended(adopted[1], 10))), Failed, []string{
+			running(1, 2),
+			"chromium (pid 21), a helper of the server, kept running after the server exited",
+		}, "", false},
+		{"a program of Go", goServer,
+			Failed, []string{running(1, 1), "go-mcp (pid 20) kept running after its stdin was closed"}, "go", false},
+		{"a program of unknown origin", stdio("/opt/bin/go-mcp", golang, after(facts.CloseStdin, ended(golang[0], 10))),
+			Failed, []string{running(1, 1), "go-mcp (pid 20) kept running after its stdin was closed"}, "", false},
+		{"SIGTERM lost below a shell", behindNpx(after(facts.Terminate, ended(chain[2], 10))), Failed, []string{
+			running(1, 3),
+			"sh (pid 21) exited without forwarding SIGTERM; node (pid 22) kept running until it received SIGTERM itself",
+		}, "", true},
+		{"SIGTERM lost below a shell, and ignored", behindNpx(after(facts.Terminate, killed(chain[2], 10))), Failed, []string{
+			running(1, 3),
+			"sh (pid 21) exited; node (pid 22) kept running, ignored a SIGTERM of its own, and was killed with SIGKILL",
+		}, "", true},
+		{"SIGTERM swallowed", behindNpx(after(facts.Terminate, killed(chain[0], 10), ended(chain[1], 20), ended(chain[2], 21))), Failed, []string{
+			running(3, 3),
+			"npx (pid 20) received SIGTERM and did not exit",
+			"sh (pid 21) kept running below it",
+			"node (pid 22) kept running below it",
+		}, "", true},
+		{"SIGTERM ignored", python(after(facts.Terminate, busy)),
+			Failed, []string{running(1, 1), "python (pid 20) received SIGTERM and did not exit, at 100 % CPU"}, "", false},
 	} {
 		r := Stdio(c.facts).Rows[0]
 		if got := append([]string{r.Answer}, r.Because...); r.Verdict != c.verdict || !slices.Equal(got, c.says) {

@@ -1,5 +1,5 @@
-// Package facts has plain values for what was seen of an MCP server: package endpoint fills in [Endpoint], package
-// stdio [Stdio]. Package diagnose judges them.
+// Package facts has what was observed of one MCP server, as plain values: package endpoint fills in [Endpoint],
+// package stdio [Stdio]. Package rules/diagnose judges both.
 package facts
 
 import (
@@ -11,56 +11,40 @@ import (
 	"mcpdoctor/scan"
 )
 
-// Endpoint is what an HTTP endpoint answered to a client's questions, and what became of its process meanwhile.
+// Endpoint is what an HTTP endpoint answered to a client's requests, and what became of its process meanwhile.
 //
-// Strings that came from the endpoint are untrusted; package report makes them safe to show. In all of them, the
-// values of the given headers, of session IDs, and of the URL's user and query are replaced by "***".
+// Strings from the endpoint are untrusted; package report makes them safe to show. The values of given headers, of
+// session IDs, and of the URL's user and query are replaced by "***" wherever they appear.
 type Endpoint struct {
-	URL string `json:"url"` // without its secrets
-
+	URL       string    `json:"url"` // without its secrets
 	Transport Transport `json:"transport"`
 
-	// Version is the protocol version that was agreed on; Supported are those that the endpoint listed.
-	Version   string   `json:"protocol_version,omitempty"`
-	Supported []string `json:"supported_versions,omitempty"`
+	Version   string   `json:"protocol_version,omitempty"`   // agreed on
+	Supported []string `json:"supported_versions,omitempty"` // as the endpoint lists them
+	Modern    bool     `json:"modern"`                       // it serves revision 2026-07-28, whatever else it speaks
+	Name      string   `json:"server_name,omitempty"`        // from the handshake
+	Release   string   `json:"server_version,omitempty"`
+	Session   bool     `json:"session"`         // initialize returned an Mcp-Session-Id
+	LimitMS   int64    `json:"answer_limit_ms"` // the time limit for one answer
 
-	// Modern means that it serves revision 2026-07-28, perhaps beside others.
-	Modern bool `json:"modern"`
+	Exchanges []Exchange `json:"exchanges"` // in order
+	Retention Retention  `json:"retention"`
+	Process   Process    `json:"process"`
 
-	// Name and Release are the name and version of the server.
-	Name    string `json:"server_name,omitempty"`
-	Release string `json:"server_version,omitempty"`
-
-	// Session means that the answer to initialize has an Mcp-Session-Id.
-	Session bool `json:"session"`
-
-	// LimitMS is how long one answer could take.
-	LimitMS int64 `json:"answer_limit_ms"`
-
-	// Exchanges are in the order in which they were sent.
-	Exchanges []Exchange `json:"exchanges"`
-
-	Retention Retention `json:"retention"`
-	Process   Process   `json:"process"`
-
-	// Requests counts all HTTP requests, with redirects and cleaning up.
-	Requests int `json:"requests"`
-
-	// Unasked says why not all questions were asked.
-	Unasked string `json:"unasked,omitempty"`
+	Requests int    `json:"requests"`          // all HTTP requests, including redirects and cleaning up
+	Unasked  string `json:"unasked,omitempty"` // why the questions ended early; empty when they did not
 }
 
 const (
-	// Patience is how long one answer may take at most. A gateway that starts its server with npx for
-	// each request needs several seconds.
+	// Patience is the longest time for one answer: a gateway that runs npx for each request needs several seconds.
 	Patience = 15 * time.Second
 
-	// LeastForMemory is how many sessions it takes until memory growth means something: the first few hundred
-	// requests cost a healthy server up to 30 MB, as its code is compiled and its heap grows.
+	// LeastForMemory is how many sessions a judgement of memory needs: the first few hundred requests cost a healthy
+	// server up to 30 MB, as its code is compiled and its heap grows.
 	LeastForMemory = 1000
 )
 
-// Transport is a transport of MCP.
+// Transport is one of MCP over HTTP.
 type Transport string
 
 // The transports.
@@ -70,24 +54,24 @@ const (
 	LegacySSE  Transport = "http+sse"        // 2024-11-05, deprecated
 )
 
-// Ask names a question.
+// Ask identifies a question.
 type Ask string
 
 // The questions, by what is sent.
 const (
-	AskInitialize  Ask = "initialize"      // initialize, as every client until 2025-11-25 begins
+	AskInitialize  Ask = "initialize"      // initialize, the first request of clients until 2025-11-25
 	AskInitialized Ask = "initialized"     // the notification that follows it, when there is a session
 	AskModern      Ask = "modern"          // server/discover, as revision 2026-07-28 has it
 	AskWithout     Ask = "without-session" // tools/list without a session
-	AskWith        Ask = "with-session"    // tools/list with the session of initialize
-	AskUnknown     Ask = "unknown-session" // tools/list with a session that never was
+	AskWith        Ask = "with-session"    // tools/list with the session that initialize handed out
+	AskUnknown     Ask = "unknown-session" // tools/list with a made-up session
 	AskDelete      Ask = "delete"          // DELETE of the session
 	AskDeleted     Ask = "deleted-session" // tools/list with the session after that
-	AskDropped     Ask = "dropped-session" // ping with a session that was dropped a while ago
+	AskDropped     Ask = "dropped-session" // ping with a session that was dropped earlier
 	AskStream      Ask = "stream"          // GET, which opens the stream of the old transport
-	AskOverStream  Ask = "over-stream"     // initialize, POSTed to the address of that stream
+	AskOverStream  Ask = "over-stream"     // initialize, POSTed to where that stream said
 	AskClosed      Ask = "closed-stream"   // tools/list, POSTed there after the stream was closed
-	AskStale       Ask = "stale-stream"    // tools/list, POSTed to a session that never was
+	AskStale       Ask = "stale-stream"    // tools/list, POSTed to a made-up session
 	AskAgain       Ask = "again"           // a new GET at the end
 )
 
@@ -99,21 +83,21 @@ type Exchange struct {
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// Answer is an answer in short.
+// Answer is what came back, in short.
 type Answer struct {
-	Status int    `json:"status"`           // of HTTP; 0 when there was no answer
-	Failed string `json:"failed,omitempty"` // why there was none, or why it was not read to its end
-	Result bool   `json:"result"`           // a JSON-RPC result came
-	Code   int    `json:"code,omitempty"`   // else that of a JSON-RPC error
-	Error  bool   `json:"error"`            // a JSON-RPC error came
+	Status int    `json:"status"`           // of HTTP; 0 for no answer
+	Failed string `json:"failed,omitempty"` // why there is none, or why it could not be read completely
+	Result bool   `json:"result"`           // it is a JSON-RPC result
+	Code   int    `json:"code,omitempty"`   // of a JSON-RPC error
+	Error  bool   `json:"error"`            // it is a JSON-RPC error
 	Text   string `json:"text,omitempty"`   // the error's message, or the beginning of another body
-	Late   bool   `json:"-"`                // Failed for want of time
-	Ours   bool   `json:"-"`                // Failed because of a limit of the probe or an interrupt, which says nothing about the endpoint
-	Over   string `json:"over,omitempty"`   // "stream" when the answer came over the stream of HTTP+SSE
+	Late   bool   `json:"-"`                // Failed is a time-out
+	Ours   bool   `json:"-"`                // Failed is a limit or an interrupt of the probe itself
+	Over   string `json:"over,omitempty"`   // "stream" when it came over the stream of HTTP+SSE
 	Type   string `json:"content_type,omitempty"`
 }
 
-// Words returns the answer in a line: "404 and error -32001 (Session not found)".
+// Words returns the answer as one line: "404 and error -32001 (Session not found)".
 func (r Answer) Words() string {
 	switch {
 	case r.Status == 0:
@@ -134,32 +118,27 @@ func (r Answer) Words() string {
 	return strconv.Itoa(r.Status)
 }
 
-// Retention is what opened and dropped sessions left behind.
+// Retention is what sessions that were opened and dropped left behind.
 type Retention struct {
-	Asked   int     `json:"asked"`             // sessions wanted
-	Request string  `json:"request"`           // what opens one: "initialize", "tools/list", "GET"
-	Sent    int     `json:"sent"`              // sessions asked for
-	Served  int     `json:"served"`            // of these, answered with a result
-	Refused *Answer `json:"refused,omitempty"` // the first refusal
+	Asked   int     `json:"asked"`             // the sessions to open
+	Request string  `json:"request"`           // that opens one: "initialize", "tools/list", "GET"
+	Sent    int     `json:"sent"`              // how many of these were sent
+	Served  int     `json:"served"`            // how many were answered with a result
+	Refused *Answer `json:"refused,omitempty"` // the answer after which no more were sent; nil for none
 
-	// Rounds are two equal rounds after a warm-up; empty with fewer sessions than [LeastForMemory].
-	Rounds []Round `json:"rounds,omitempty"`
+	Rounds []Round `json:"rounds,omitempty"` // two equal ones after a warm-up; empty for too few sessions
 
-	// DroppedMS is the time from the last session to the question to a dropped one.
+	// DroppedMS is the time from the last session that was opened to the question about a dropped one.
 	DroppedMS int64 `json:"dropped_ms,omitempty"`
 
-	// Deleted counts the sessions whose DELETE was answered with 2xx, of Deletes sent.
-	Deletes int `json:"deletes"`
-	Deleted int `json:"deleted"`
+	Deletes   int `json:"deletes"`   // the DELETE requests
+	Deleted   int `json:"deleted"`   // how many of them got 2xx
+	Undeleted int `json:"undeleted"` // sessions of the probe that remain, judging by these answers
 
-	// Undeleted counts the sessions that are still open at the end, by the answers to DELETE.
-	Undeleted int `json:"undeleted"`
-
-	// The looks at the process, in order; empty when it could not be seen.
-	Looks []Look `json:"looks,omitempty"`
+	Looks []Look `json:"looks,omitempty"` // at the process, in order; empty when it was not found
 }
 
-// Round is a number of sessions and the memory of the process before and after them.
+// Round is a number of sessions, with the memory of the process before and after.
 type Round struct {
 	Sessions    int   `json:"sessions"`
 	BeforeBytes int64 `json:"before_bytes"`
@@ -178,17 +157,17 @@ const (
 	Cleared    When = "cleared" // after the sessions were deleted, and another settling time
 )
 
-// Look is what was seen of the process and its descendants at one moment.
+// Look is the state of the process at one moment.
 type Look struct {
 	When      When  `json:"when"`
-	Children  int   `json:"children"`       // direct ones
-	Processes int   `json:"processes"`      // all below it
-	Strays    int   `json:"strays"`         // earlier descendants that run on elsewhere
+	Children  int   `json:"children"`
+	Processes int   `json:"processes"`      // all descendants
+	Strays    int   `json:"strays"`         // former descendants that run on elsewhere
 	RSSBytes  int64 `json:"rss_bytes"`      // its own
-	Gone      bool  `json:"gone,omitempty"` // it has exited
+	Gone      bool  `json:"gone,omitempty"` // it exited
 
-	// Of these, with strays, NewChildren and NewProcesses started after the first request, SessionChildren and
-	// SessionProcesses after the first session.
+	// Of these, strays included, the New ones appeared after the first request, the Session ones after the first
+	// session.
 	NewChildren      int `json:"new_children"`
 	NewProcesses     int `json:"new_processes"`
 	SessionChildren  int `json:"session_children"`
@@ -197,19 +176,16 @@ type Look struct {
 
 // Process is the process that listens at the endpoint's port.
 type Process struct {
-	// Found means that it was found on this machine; else Why says why not.
-	Found bool   `json:"found"`
-	Why   string `json:"why,omitempty"`
+	Found bool   `json:"found"`         // on this machine
+	Why   string `json:"why,omitempty"` // it was not found
 
-	OS       string       `json:"-"` // of this machine, as in a snapshot
-	Listener scan.Process `json:"-"`
-	Port     string       `json:"-"`
-
-	// Left are the descendants that started during the probe and ran at its end.
-	Left []scan.Process `json:"-"`
+	OS       string         `json:"-"` // of this machine, as in a snapshot
+	Listener scan.Process   `json:"-"`
+	Port     string         `json:"-"`
+	Left     []scan.Process `json:"-"` // descendants that appeared during the probe and still run at its end
 }
 
-// Unaskable is the error of an endpoint that could not be probed.
+// Unaskable is why an endpoint could not be probed at all.
 type Unaskable struct {
 	Reason Reason
 	What   string // a sentence
@@ -223,19 +199,19 @@ type Reason string
 // The reasons.
 const (
 	NoAnswer  Reason = "no answer"  // no connection
-	Silent    Reason = "silent"     // no answer within the time for one
+	Silent    Reason = "silent"     // a connection, but no answer in time
 	Hasty     Reason = "hasty"      // the same, with less than the usual time because of --timeout
 	Closed    Reason = "closed"     // the connection was closed without an answer
-	NoTrust   Reason = "no trust"   // its certificate is not accepted
-	PlainHTTP Reason = "plain HTTP" // https was asked for, and http answered
-	WantsTLS  Reason = "wants TLS"  // http was asked for, and TLS answered
+	NoTrust   Reason = "no trust"   // its certificate is not trusted
+	PlainHTTP Reason = "plain HTTP" // https was requested, and HTTP answered
+	WantsTLS  Reason = "wants TLS"  // http was requested, and TLS answered
 	NoHTTP    Reason = "no HTTP"
-	NoAccess  Reason = "no access"  // 401 without credentials
-	BadAccess Reason = "bad access" // 401 with credentials
+	NoAccess  Reason = "no access"  // 401, and no credentials were given
+	BadAccess Reason = "bad access" // 401 in spite of credentials
 	Forbidden Reason = "forbidden"  // 403
 	Busy      Reason = "busy"       // 429
-	Broken    Reason = "broken"     // it speaks JSON-RPC, or should, and fails
-	OtherHost Reason = "other host" // it redirects there
+	Broken    Reason = "broken"     // it should speak JSON-RPC, but fails
+	OtherHost Reason = "other host" // it redirects to another host
 	NoMCP     Reason = "no MCP"
 	NoTime    Reason = "no time" // time-out or interrupt before anything was known
 )

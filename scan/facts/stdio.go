@@ -7,128 +7,102 @@ import (
 	"mcpdoctor/scan/terminate"
 )
 
-// Stdio is what was seen of one stdio server, over several starts of its command.
+// Stdio is what was observed of a stdio server, over several starts of its command.
 type Stdio struct {
 	Command []string
-	OS      string // as in [scan.Host]
-	Self    int    // the PID of the supervisor of the check
-
-	// Timeout is how long the processes could take to exit, each time.
-	Timeout time.Duration
+	OS      string        // as in [scan.Host]
+	Self    int           // the PID of the process that checks
+	Timeout time.Duration // for the processes to exit, at each end
 
 	Server Server
 
-	// Startups are the times from the start of the command to the answer of the handshake, in order, without
-	// those of starts behind a client.
+	// Startups are the times from a start to the answer of the handshake, without the start behind a client.
 	Startups []time.Duration
 
-	// Rest is the idle process tree of the first start: the process that was started, then its descendants,
-	// parents before children. PSSBytes is set where the system has it.
+	// Rest is the idle process tree after the first handshake: the root first, parents before children. PSSBytes is
+	// filled in where the system has it.
 	Rest []scan.Process
 
-	// Go are the processes of Rest whose program was built by Go, where the system shows that.
-	Go []scan.ID
-
-	// Noise is what the first start wrote to stdout that was no message.
-	Noise Noise
-
-	// Ends are the ways in which the server was shut down, each after a fresh start.
-	Ends []End
-
-	// Left are processes that could not be terminated afterwards.
-	Left []scan.Process
-
-	// Problems are sentences about what is not known.
-	Problems []string
+	Go       []scan.ID      // the processes of Rest that are Go programs, where the system shows it
+	Noise    Noise          // of the first start
+	Ends     []End          // each after a fresh start
+	Left     []scan.Process // processes that could not be terminated at the end
+	Problems []string       // sentences about what could not be observed
 }
 
-// Server is what a server says of itself in the handshake.
+// Server is what a server says about itself in the handshake.
 type Server struct {
 	Name, Version string
-	Protocol      string // the version of the protocol that was agreed on
-	Tools         int    // how many tools it lists, over all pages; 0 when it has none to list
+	Protocol      string // the protocol version agreed on
+	Tools         int    // how many tools it lists, over all pages
 }
 
-// Noise is what a server wrote to stdout that was no message. The transport's specification forbids that.
+// Noise is output on stdout that is not an MCP message, which the specification forbids.
 type Noise struct {
 	Lines int
-	First string // the beginning of the first one, raw
+	First string // the beginning of the first line; raw
 }
 
-// Way is how a server is shut down.
+// Way is a way to stop a server.
 type Way string
 
 // The ways.
 const (
-	CloseStdin Way = "close-stdin" // its client closes stdin and continues to read
-	Terminate  Way = "terminate"   // SIGTERM to the first process; stdin stays open
-	KillClient Way = "kill-client" // its client is killed, which closes all its pipes at once
+	CloseStdin Way = "close-stdin" // its client closes stdin and keeps reading
+	Terminate  Way = "terminate"   // SIGTERM to the root process; stdin stays open
+	KillClient Way = "kill-client" // its client is killed, which closes all pipes at once
 )
 
-// End is one shutdown and what it left behind.
+// End is what one way to stop a server left behind.
 type End struct {
-	Way Way
+	Way     Way
+	Untried string         // why it was not tried; the rest is empty then
+	Early   bool           // processes had exited before it was tried, so the rest proves nothing
+	Before  []scan.Process // the tree just before, as in [Stdio.Rest], followed by later arrivals
+	Took    time.Duration  // until all had exited; the time-out when some did not
+	Left    []Leftover     // the processes of Before that did not exit in time, in the same order
 
-	// Untried says why it was not tried; all else is empty then.
-	Untried string
-
-	// Early means that all processes had exited before the shutdown; all else is empty then.
-	Early bool
-
-	// Before is the tree before the shutdown, as in [Stdio.Rest], followed by processes that started later.
-	Before []scan.Process
-
-	// Took is the time until all had exited; the time-out when some did not.
-	Took time.Duration
-
-	// Left are the processes of Before that had not exited in time, in the same order.
-	Left []Leftover
-
-	// Strays are processes that started meanwhile and have no parent, on systems that do not show whether the
-	// server had started them. Empty on Linux, and when Left is not.
+	// Strays are processes that appeared meanwhile without a parent, on systems that do not show whether the server
+	// started them. Empty on Linux, and when processes are left.
 	Strays []scan.Process
 }
 
-// Leftover is a process that had not exited in time.
+// Leftover is a process that did not exit.
 type Leftover struct {
-	// Process is what was seen last: PPID is the parent of then; with Stdin and its holders where the system shows them.
-	Process scan.Process
+	Process scan.Process // as last seen: with its parent now and, where the system shows it, Stdin
 
-	// Adopted means that its parent has exited. On Linux the supervisor of the check is its parent now; without
-	// a check it would be PID 1 or a subreaper.
+	// Adopted reports whether its parent exited and another process became its parent: PID 1 or a subreaper, which
+	// on Linux is mcpdoctor itself during a check.
 	Adopted bool
 
-	// CPU is the share of one core that it used since the shutdown, in percent; -1 when not known.
-	CPU float64
-
-	// Outcome is what became of it when it was terminated then, after its descendants.
-	Outcome terminate.Outcome
+	CPU     float64           // in percent of one core, since the end began; -1 when not known
+	Outcome terminate.Outcome // of a SIGTERM of its own afterwards, sent after its descendants were terminated
 }
 
-// Failure says why a command could not be checked. Stderr and Stdout are raw.
+// Failure is why a command could not be checked at all. Stderr and Stdout are raw.
 type Failure struct {
 	Kind   FailureKind
-	Cause  error  // of the system or the protocol; may be nil
-	Status string // how the process exited: "exit status 1", "signal: killed"; empty when it did not
+	Cause  error  // from the system or the protocol; may be nil
+	Status string // "exit status 1", "signal: killed"; empty when it did not exit
 	Waited time.Duration
-	Stderr string // the last line that names an error, else the last line
-	Stdout string // the first line that was no message
+	Stderr string // its last line, or the last one about an error
+	Stdout string // its first line that is not a message
 }
 
-// FailureKind is the reason of a [Failure].
+// FailureKind is the kind of a [Failure].
 type FailureKind string
 
-// The reasons.
+// The kinds.
 const (
 	Missing          FailureKind = "missing"        // no such command
 	NotExecutable    FailureKind = "not executable" // no permission to execute it
-	Directory        FailureKind = "a directory"    // it is a directory
-	NoProgram        FailureKind = "no program"     // the system does not know how to execute it
-	NeverStarted     FailureKind = "not started"    // the system could not start it for another reason: Cause
+	Directory        FailureKind = "a directory"    // a directory
+	NoProgram        FailureKind = "no program"     // not in a format that the system executes
+	NeverStarted     FailureKind = "not started"    // another reason: Cause
 	ExitedEarly      FailureKind = "exited"         // it exited before it answered: Status
-	NeverAnswered    FailureKind = "silent"         // it did not answer in time
-	RefusedHandshake FailureKind = "refused"        // it answered the handshake with an error: Cause
-	NoServer         FailureKind = "not a server"   // it wrote something else than an answer, or closed its stdout: Cause
+	NeverAnswered    FailureKind = "silent"         // no answer in time
+	RefusedHandshake FailureKind = "refused"        // the handshake was answered with an error: Cause
+	NoServer         FailureKind = "not a server"   // its output was not an answer, or it closed stdout: Cause
 )
 
 func (f *Failure) Error() string {
