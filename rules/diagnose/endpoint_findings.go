@@ -86,8 +86,9 @@ func (j *endpointJudge) spawned() rules.Finding {
 	if j.e.Session {
 		each = "session"
 	}
-	f.Title = fmt.Sprintf("%s (pid %d, port %s) keeps one process per %s: %s", j.out.Process.Name, j.out.Process.PID, j.e.Process.Port, each, j.piling)
-	f.ParentPID = j.out.Process.PID
+	listener := j.out.Process
+	f.Title = fmt.Sprintf("%s (pid %d, port %s) keeps one process per %s: %s", listener.Name, listener.PID, j.e.Process.Port, each, j.piling)
+	f.ParentPID = listener.PID
 	for _, l := range j.e.Retention.Looks {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s: %s below it, %s RSS of its own",
 			lookWords[l.When], format.Count(l.Processes, "process"), format.Bytes(l.RSSBytes)))
@@ -168,7 +169,8 @@ func (j *endpointJudge) retained() (f rules.Finding, found bool) {
 	if j.growing != "" {
 		f.Confidence = process.Likely
 		if j.kept > 0 {
-			add(rules.Warning, "its memory grows with every dropped session", j.growing+", unless it ends idle sessions later", rules.RemedyNoSessions)
+			add(rules.Warning, "its memory grows with every dropped session",
+				j.growing+", unless it ends idle sessions later", rules.RemedyNoSessions)
 		} else {
 			add(rules.Error, "its memory grows with every request", j.growing, rules.RemedyNoSessions)
 		}
@@ -180,8 +182,8 @@ func (j *endpointJudge) retained() (f rules.Finding, found bool) {
 		add(rules.Warning, "clients cannot end their sessions", "DELETE does not end a session", rules.RemedyIdleTimeout)
 	}
 	if j.kept > 0 && !j.run.Has("--sessionTimeout") {
-		add(rules.Info, "it keeps dropped sessions for at least "+format.Age(j.kept), "a dropped session still answered after "+format.Age(j.kept),
-			cmp.Or(j.gateway.Remedies.IdleSession, rules.RemedyIdleTimeout))
+		add(rules.Info, "it keeps dropped sessions for at least "+format.Age(j.kept),
+			"a dropped session still answered after "+format.Age(j.kept), cmp.Or(j.gateway.Remedies.IdleSession, rules.RemedyIdleTimeout))
 	}
 	if f.Title == "" {
 		return f, false
@@ -255,6 +257,7 @@ func (j *endpointJudge) leftovers() {
 	if len(roots) < len(left) {
 		more = ", with descendants"
 	}
-	j.out.Left = fmt.Sprintf("%s started below pid %d during the probe and %s still running: pid %s%s. Those of the probe exit with the server; mcpdoctor scan judges them",
+	j.out.Left = fmt.Sprintf("%s started below pid %d during the probe and %s still running: pid %s%s. "+
+		"Those of the probe exit with the server; mcpdoctor scan judges them",
 		format.Count(len(left), "process"), j.out.Process.PID, format.Plural(len(left), "is", "are"), format.PIDs(roots, 6), more)
 }

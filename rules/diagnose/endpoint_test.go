@@ -31,9 +31,16 @@ func endpoint(change func(*facts.Endpoint)) *facts.Endpoint {
 	rss := int64(50 << 20)
 	e := &facts.Endpoint{
 		URL: "http://127.0.0.1:8000/mcp", Transport: facts.Streamable, Version: "2025-11-25", Name: "x", Requests: 24, LimitMS: 15000,
-		Exchanges: []facts.Exchange{{Ask: facts.AskInitialize, Answer: result}, {Ask: facts.AskModern, Answer: status(400)}, {Ask: facts.AskWithout, Answer: result}, {Ask: facts.AskUnknown, Answer: result}},
-		Retention: facts.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20, Looks: []facts.Look{{When: facts.AtStart}, {When: facts.AtSessions}, {When: facts.AtOnce}, {When: facts.Settled, RSSBytes: rss}}},
-		Process:   facts.Process{Found: true, OS: "linux", Port: "8000", Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
+		Exchanges: []facts.Exchange{
+			{Ask: facts.AskInitialize, Answer: result},
+			{Ask: facts.AskModern, Answer: status(400)},
+			{Ask: facts.AskWithout, Answer: result},
+			{Ask: facts.AskUnknown, Answer: result},
+		},
+		Retention: facts.Retention{Asked: 20, Request: "initialize", Sent: 20, Served: 20,
+			Looks: []facts.Look{{When: facts.AtStart}, {When: facts.AtSessions}, {When: facts.AtOnce}, {When: facts.Settled, RSSBytes: rss}}},
+		Process: facts.Process{Found: true, OS: "linux", Port: "8000",
+			Listener: scan.Process{PID: 77, Name: "node", Args: []string{"node", "/x/server.js"}, RSSBytes: &rss}},
 	}
 	if change != nil {
 		change(e)
@@ -77,7 +84,8 @@ func legacy(e *facts.Endpoint) {
 
 func gatewayFlags(version string, flags ...string) func(*facts.Endpoint) {
 	return func(e *facts.Endpoint) {
-		e.Process.Listener.Args = append([]string{"node", "/x/node_modules/.bin/supergateway", "--stdio", "node s.mjs", "--outputTransport", "streamableHttp"}, flags...)
+		e.Process.Listener.Args = append([]string{"node", "/x/node_modules/.bin/supergateway", "--stdio", "node s.mjs",
+			"--outputTransport", "streamableHttp"}, flags...)
 		e.Process.Listener.Version = version
 	}
 }
@@ -94,7 +102,10 @@ func left(e *facts.Endpoint, when facts.When, n int) {
 func rounds(e *facts.Endpoint, first, second int64) {
 	const base = 100 << 20
 	e.Retention.Asked, e.Retention.Sent, e.Retention.Served = 2000, 2000, 2000
-	e.Retention.Rounds = []facts.Round{{Sessions: 800, BeforeBytes: base, AfterBytes: base + first<<20}, {Sessions: 800, BeforeBytes: base, AfterBytes: base + second<<20}}
+	e.Retention.Rounds = []facts.Round{
+		{Sessions: 800, BeforeBytes: base, AfterBytes: base + first<<20},
+		{Sessions: 800, BeforeBytes: base, AfterBytes: base + second<<20},
+	}
 }
 
 func TestEndpointVerdicts(t *testing.T) {
@@ -361,15 +372,19 @@ func TestEndpointRestart(t *testing.T) {
 		change func(*facts.Endpoint)
 		want   string
 	}{
-		"no sessions": {nil, "survivable: no request depends"}, "told": {sessions, "survivable: clients with an old session are refused"},
-		"served": {says(facts.AskUnknown, result), "survivable: it serves sessions that it does not know"},
-		"400":    {says(facts.AskUnknown, status(400)), "strands its clients"}, "401": {says(facts.AskUnknown, status(401)), "not known"},
-		"too long": {says(facts.AskUnknown, tooLong), "not known"}, "none is served": {says(facts.AskWith, status(404)), "not known"},
+		"no sessions":       {nil, "survivable: no request depends"},
+		"told":              {sessions, "survivable: clients with an old session are refused"},
+		"served":            {says(facts.AskUnknown, result), "survivable: it serves sessions that it does not know"},
+		"400":               {says(facts.AskUnknown, status(400)), "strands its clients"},
+		"401":               {says(facts.AskUnknown, status(401)), "not known"},
+		"too long":          {says(facts.AskUnknown, tooLong), "not known"},
+		"none is served":    {says(facts.AskWith, status(404)), "not known"},
 		"nothing is served": {func(e *facts.Endpoint) { with(e, facts.AskWithout, status(400)) }, "not known: tools/list is refused"},
 		"it ended":          {func(e *facts.Endpoint) { sessions(e); e.Retention.Looks[3].Gone = true }, "not known: the server exited"},
 		"it fell silent":    {func(e *facts.Endpoint) { sessions(e); a := silence; e.Retention.Refused = &a }, "not known: the server stopped"},
 		"not asked":         {func(e *facts.Endpoint) { e.Exchanges = e.Exchanges[:2] }, "not known: the probe did not get that far"},
-		"old":               {legacy, "ends all sessions"}, "old, unsure": {func(e *facts.Endpoint) { legacy(e); with(e, facts.AskStale, status(429)) }, "not known"},
+		"old":               {legacy, "ends all sessions"},
+		"old, unsure":       {func(e *facts.Endpoint) { legacy(e); with(e, facts.AskStale, status(429)) }, "not known"},
 	} {
 		if got := Endpoint(endpoint(c.change), time.Time{}).Restart; !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %q, not %q", name, got, c.want)
@@ -383,8 +398,10 @@ func TestEndpointUndeleted(t *testing.T) {
 		change func(*facts.Endpoint)
 		want   string
 	}{
-		"all deleted": {func(*facts.Endpoint) {}, ""}, "one": {func(e *facts.Endpoint) { e.Retention.Undeleted = 1 }, "1 session of the probe could not be deleted, and stays until"},
-		"405": {func(e *facts.Endpoint) { e.Retention.Undeleted = 21 }, "21 sessions"}, "ignored": {func(e *facts.Endpoint) { with(e, facts.AskDeleted, result) }, "21 sessions"},
+		"all deleted": {func(*facts.Endpoint) {}, ""},
+		"one":         {func(e *facts.Endpoint) { e.Retention.Undeleted = 1 }, "1 session of the probe could not be deleted, and stays until"},
+		"405":         {func(e *facts.Endpoint) { e.Retention.Undeleted = 21 }, "21 sessions"},
+		"ignored":     {func(e *facts.Endpoint) { with(e, facts.AskDeleted, result) }, "21 sessions"},
 	} {
 		r := Endpoint(endpoint(func(e *facts.Endpoint) { sessions(e); c.change(e) }), time.Time{})
 		if got := strings.Join(r.Problems, "; "); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
@@ -396,7 +413,10 @@ func TestEndpointUndeleted(t *testing.T) {
 // The remedies fit the process that listens.
 func TestEndpointFrameworks(t *testing.T) {
 	for line, want := range map[string][2]bool{ // of Node, of Python
-		"node /x/server.js": {true, false}, "python3 /x/server.py": {false, true}, "/usr/bin/server": {false, false}, "": {true, true},
+		"node /x/server.js":    {true, false},
+		"python3 /x/server.py": {false, true},
+		"/usr/bin/server":      {false, false},
+		"":                     {true, true},
 	} {
 		r := Endpoint(endpoint(func(e *facts.Endpoint) {
 			sessions(e)
@@ -417,8 +437,11 @@ func TestEndpointFails(t *testing.T) {
 		change func(*facts.Endpoint)
 		want   bool
 	}{
-		"healthy": {nil, false}, "sessions": {sessions, false}, "nothing seen": {func(e *facts.Endpoint) { e.Process = facts.Process{} }, false},
-		"old": {legacy, true}, "leaks": {func(e *facts.Endpoint) { left(e, facts.Settled, 20) }, true},
+		"healthy":      {nil, false},
+		"sessions":     {sessions, false},
+		"nothing seen": {func(e *facts.Endpoint) { e.Process = facts.Process{} }, false},
+		"old":          {legacy, true},
+		"leaks":        {func(e *facts.Endpoint) { left(e, facts.Settled, 20) }, true},
 	} {
 		if got := Endpoint(endpoint(c.change), time.Time{}).Fails(); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -428,23 +451,27 @@ func TestEndpointFails(t *testing.T) {
 
 // How a server is reached, according to its command line.
 func TestServingMode(t *testing.T) {
-	for line, want := range map[string]string{
-		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp":                                    "Streamable HTTP, stateless: a server for each request",
-		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp --stateful":                         "Streamable HTTP, stateful: a server for each session, without --sessionTimeout",
-		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport streamableHttp --stateful --sessionTimeout 600000": "Streamable HTTP, stateful: a server for each session, ended when it is idle for 10 min",
-		"node /x/node_modules/.bin/supergateway --stdio x":                                                                     "HTTP+SSE, deprecated, one server for all clients",
-		"node /x/node_modules/.bin/supergateway --stdio x --outputTransport ws":                                                "WebSocket, one server for all clients",
-		"node /x/node_modules/.bin/supergateway --sse http://x/sse":                                                            "",
-		"node /x/node_modules/.bin/supergateway":                                                                               "",
-		"node /x/node_modules/.bin/mcp-server-everything streamableHttp":                                                       "Streamable HTTP",
-		"node /x/node_modules/.bin/mcp-server-everything sse":                                                                  "HTTP+SSE, deprecated",
-		"node /x/node_modules/.bin/mcp-server-everything stdio":                                                                "",
-		"node /x/node_modules/.bin/mcp-server-everything":                                                                      "",
-		"python -m mcp_server_x --transport streamable-http --stateless":                                                       "Streamable HTTP, stateless",
-		"python -m mcp_server_x --transport=sse":                                                                               "HTTP+SSE, deprecated",
+	const bin = "node /x/node_modules/.bin/"
+	for _, c := range []struct{ line, mode string }{
+		{bin + "supergateway --stdio x --outputTransport streamableHttp",
+			"Streamable HTTP, stateless: a server for each request"},
+		{bin + "supergateway --stdio x --outputTransport streamableHttp --stateful",
+			"Streamable HTTP, stateful: a server for each session, without --sessionTimeout"},
+		{bin + "supergateway --stdio x --outputTransport streamableHttp --stateful --sessionTimeout 600000",
+			"Streamable HTTP, stateful: a server for each session, ended when it is idle for 10 min"},
+		{bin + "supergateway --stdio x", "HTTP+SSE, deprecated, one server for all clients"},
+		{bin + "supergateway --stdio x --outputTransport ws", "WebSocket, one server for all clients"},
+		{bin + "supergateway --sse http://x/sse", ""},
+		{bin + "supergateway", ""},
+		{bin + "mcp-server-everything streamableHttp", "Streamable HTTP"},
+		{bin + "mcp-server-everything sse", "HTTP+SSE, deprecated"},
+		{bin + "mcp-server-everything stdio", ""},
+		{bin + "mcp-server-everything", ""},
+		{"python -m mcp_server_x --transport streamable-http --stateless", "Streamable HTTP, stateless"},
+		{"python -m mcp_server_x --transport=sse", "HTTP+SSE, deprecated"},
 	} {
 		s := &scan.Snapshot{Schema: scan.Schema, Kind: scan.Kind, Host: scan.Host{OS: "linux"}, Processes: []scan.Process{
-			{PID: 1, Args: []string{"/sbin/init"}}, {PID: 20, PPID: 1, Start: 5, Args: strings.Fields(line)},
+			{PID: 1, Args: []string{"/sbin/init"}}, {PID: 20, PPID: 1, Start: 5, Args: strings.Fields(c.line)},
 		}}
 		r := rules.Judge(process.Recognise(s), rules.Options{})
 		got := []string{}
@@ -454,8 +481,8 @@ func TestServingMode(t *testing.T) {
 		for _, o := range r.Servers {
 			got = append(got, o.Mode)
 		}
-		if len(got) != 1 || got[0] != want {
-			t.Errorf("%s: %q, not %q", line, got, want)
+		if len(got) != 1 || got[0] != c.mode {
+			t.Errorf("%s: %q, not %q", c.line, got, c.mode)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func Unchecked(f *facts.Failure, command []string) (what, hint string) {
 	case facts.NotExecutable:
 		return name + " is not executable", "run chmod +x " + name + ", or start it with its interpreter: node " + name
 	case facts.Directory:
-		return name + " is a directory", "give the program in it, or the command that starts it: node " + strings.TrimRight(name, "/") + "/index.js"
+		hint = "give the program in it, or the command that starts it: node " + strings.TrimRight(name, "/") + "/index.js"
+		return name + " is a directory", hint
 	case facts.NoProgram:
 		return name + " is neither a program of this system nor a script with an interpreter line", "start it with its interpreter: node " + name
 	case facts.NeverStarted:
@@ -33,7 +34,8 @@ func Unchecked(f *facts.Failure, command []string) (what, hint string) {
 	case facts.RefusedHandshake:
 		what, hint = name+" refused the handshake: "+f.Cause.Error(), start
 	default:
-		what, hint = name+" is not an MCP server on stdio: "+f.Cause.Error(), "give the command exactly as a client's configuration has it"+useHTTP
+		what = name + " is not an MCP server on stdio: " + f.Cause.Error()
+		hint = "give the command exactly as a client's configuration has it" + useHTTP
 	}
 	for _, wrote := range []struct{ where, text string }{{"stdout", f.Stdout}, {"stderr", f.Stderr}} {
 		if wrote.text != "" {

@@ -36,7 +36,8 @@ func Stdio(s *facts.Stdio) *StdioReport {
 		}
 	}
 	for _, p := range s.Left {
-		out.Problems = append(out.Problems, fmt.Sprintf("pid %d could not be terminated and is still running: %s", p.PID, process.CommandLine(&p)))
+		problem := fmt.Sprintf("pid %d could not be terminated and is still running: %s", p.PID, process.CommandLine(&p))
+		out.Problems = append(out.Problems, problem)
 	}
 	return out
 }
@@ -59,7 +60,8 @@ func (j *stdioJudge) server() StdioServer {
 	for i := range j.Rest {
 		p := &j.Rest[i]
 		s.Layers = append(s.Layers, Layer{
-			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p), Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
+			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p),
+			Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
 		})
 	}
 	s.RSSBytes = sum(s.Layers, func(l Layer) *int64 { return l.RSSBytes })

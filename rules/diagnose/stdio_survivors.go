@@ -31,7 +31,8 @@ type cause struct {
 // survived judges a check after which processes were left.
 func (j *stdioJudge) survived(id Topic, e facts.End) StdioRow {
 	s := &survivors{processTree: j.tree(e.Before), self: j.Self, left: map[scan.ID]*facts.Leftover{}}
-	r := stdioRow(id, Failed, fmt.Sprintf("no: %d of %s still running after %s", len(e.Left), format.Count(len(e.Before), "process"), format.Age(j.Timeout)))
+	r := stdioRow(id, Failed, fmt.Sprintf("no: %d of %s still running after %s",
+		len(e.Left), format.Count(len(e.Before), "process"), format.Age(j.Timeout)))
 	for i := range e.Left {
 		l := &e.Left[i]
 		s.left[l.Process.ID()] = l
@@ -126,7 +127,8 @@ func (s *survivors) afterSignal() (because []string, c cause) {
 			why = fmt.Sprintf("%s exited; %s kept running, ignored a SIGTERM of its own, and was killed with SIGKILL", s.describe(up), s.describe(p))
 			c.wrapper, c.signal = true, true
 		case lostParent && up != nil:
-			why = fmt.Sprintf("%s exited without forwarding SIGTERM; %s kept running until it received SIGTERM itself", s.describe(up), s.describe(p))
+			why = fmt.Sprintf("%s exited without forwarding SIGTERM; %s kept running until it received SIGTERM itself",
+				s.describe(up), s.describe(p))
 			c.wrapper = true
 		case lostParent:
 			why, c.helper = s.describe(p)+" had already lost its parent, and kept running", true

@@ -48,7 +48,8 @@ func stdio(command string, rest []scan.Process, ends ...facts.End) *facts.Stdio 
 	}
 	return &facts.Stdio{
 		Command: strings.Fields(command), OS: "linux", Self: 10, Timeout: 20 * time.Second, Rest: rest, Ends: ends,
-		Server: facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 3}, Startups: []time.Duration{time.Second, 300 * time.Millisecond},
+		Server:   facts.Server{Name: "some", Version: "1.2.3", Protocol: "2025-06-18", Tools: 3},
+		Startups: []time.Duration{time.Second, 300 * time.Millisecond},
 	}
 }
 
@@ -76,6 +77,7 @@ func TestJudgeStdio(t *testing.T) {
 	}
 	behindNpx := func(e facts.End) *facts.Stdio { return stdio("npx -y some-mcp@1.2.3 --fast", chain, e) }
 	python := func(e facts.End) *facts.Stdio { return stdio("python3 server.py", direct, e) }
+	all := []facts.Leftover{ended(chain[0], 10), ended(chain[1], 20), ended(chain[2], 21)}
 	goServer := stdio("/opt/bin/go-mcp", golang, after(facts.CloseStdin, ended(golang[0], 10)))
 	goServer.Go = []scan.ID{golang[0].ID()}
 	running := func(left, of int) string {
@@ -109,7 +111,7 @@ func TestJudgeStdio(t *testing.T) {
 			"its known processes exited, but sleep (pid 30) and 1 other started meanwhile without a parent, and this " +
 				"system does not show where they came from: check again, or on Linux",
 		}, "", false},
-		{"stubborn behind npx", behindNpx(after(facts.KillClient, ended(chain[0], 10), ended(chain[1], 20), ended(chain[2], 21))), Failed, []string{
+		{"stubborn behind npx", behindNpx(after(facts.KillClient, all...)), Failed, []string{
 			running(3, 3),
 			"node (pid 22) kept running after its stdin was closed",
 			"npx (pid 20) is waiting for its child",
@@ -197,7 +199,10 @@ func TestJudgeStdioDirect(t *testing.T) {
 		last := tree[len(tree)-1]
 		return facts.End{Way: facts.Terminate, Left: []facts.Leftover{stayed(last, 10, terminate.Ended)}}
 	}
-	shelled := []scan.Process{{PID: 20, PPID: 10, Start: 20, Args: []string{"sh", "-c", "node server.mjs --fast"}}, proc(21, 20, "node server.mjs --fast")}
+	shelled := []scan.Process{
+		{PID: 20, PPID: 10, Start: 20, Args: []string{"sh", "-c", "node server.mjs --fast"}},
+		proc(21, 20, "node server.mjs --fast"),
+	}
 	sh := stdio("", shelled, lost(shelled))
 	sh.Command = shelled[0].Args
 	uv := []scan.Process{proc(20, 10, "uv tool run some-mcp"), proc(21, 20, "/home/u/.cache/uv/bin/python /home/u/.cache/uv/bin/some-mcp")}
@@ -233,10 +238,12 @@ func TestJudgeStdioServer(t *testing.T) {
 	if c.Server.RSSBytes != nil || c.Server.PSSBytes != nil { // those of sh are not known
 		t.Errorf("the memory is %v", c.Server)
 	}
-	if c.Kind != StdioKind || c.Schema != 1 || c.TimeoutSeconds != 20 || !slices.Equal(c.Server.StartupSeconds, []float64{1, 0.3}) || c.Server.Tools != 3 {
+	if c.Kind != StdioKind || c.Schema != 1 || c.TimeoutSeconds != 20 ||
+		!slices.Equal(c.Server.StartupSeconds, []float64{1, 0.3}) || c.Server.Tools != 3 {
 		t.Errorf("the check is %+v", c)
 	}
-	if last := c.Rows[len(c.Rows)-1]; c.Failed != 1 || c.Unknown != 1 || last.ID != TopicStdout || last.Answer != "no: 2 lines of other output" || last.Because[0] != "first such line: Welcome" {
+	if last := c.Rows[len(c.Rows)-1]; c.Failed != 1 || c.Unknown != 1 || last.ID != TopicStdout ||
+		last.Answer != "no: 2 lines of other output" || last.Because[0] != "first such line: Welcome" {
 		t.Errorf("the rows are %+v", c.Rows)
 	}
 	if want := []string{"one", "pid 30 could not be terminated and is still running: sudo x"}; !slices.Equal(c.Problems, want) {
@@ -267,10 +274,17 @@ func TestJudgeStdioParents(t *testing.T) {
 }
 
 func TestUnchecked(t *testing.T) {
-	for _, kind := range []facts.FailureKind{facts.Missing, facts.NotExecutable, facts.Directory, facts.NoProgram, facts.NeverStarted, facts.ExitedEarly, facts.NeverAnswered, facts.RefusedHandshake, facts.NoServer} {
-		f := &facts.Failure{Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute, Stderr: "Error: no API key.", Stdout: "usage:"}
+	for _, kind := range []facts.FailureKind{
+		facts.Missing, facts.NotExecutable, facts.Directory, facts.NoProgram,
+		facts.NeverStarted, facts.ExitedEarly, facts.NeverAnswered, facts.RefusedHandshake, facts.NoServer,
+	} {
+		f := &facts.Failure{
+			Kind: kind, Cause: fmt.Errorf("cause"), Status: "exit status 3", Waited: time.Minute,
+			Stderr: "Error: no API key.", Stdout: "usage:",
+		}
 		what, hint := Unchecked(f, []string{"server", "--x"})
-		if !strings.HasPrefix(what, "server ") && !strings.Contains(what, " server") || strings.HasSuffix(what, ".") || hint == "" || strings.HasSuffix(hint, ".") {
+		if !strings.HasPrefix(what, "server ") && !strings.Contains(what, " server") || strings.HasSuffix(what, ".") ||
+			hint == "" || strings.HasSuffix(hint, ".") {
 			t.Errorf("%s: %q, %q", kind, what, hint)
 		}
 		if strings.Contains(what, "initialize") && !strings.Contains(what, "Error: no API key") {
