@@ -155,8 +155,8 @@ func psStartWords(first string) int {
 	return 1
 }
 
-// set fills in one column. It returns false when the value is impossible there, which means that the line is
-// not a process. A dash or an unusual form leaves the field unknown.
+// set fills in one column. It returns false if the value is impossible there: the line is not a process. A dash
+// or an unusual form leaves the field unknown.
 func (p *psLine) set(name, value string, now time.Time) bool {
 	if value == "" {
 		return false
@@ -164,68 +164,96 @@ func (p *psLine) set(name, value string, now time.Time) bool {
 	if value == "-" && name != "PID" && name != "PPID" && name != "TTY" {
 		return true
 	}
-	n, err := strconv.Atoi(value)
-	number := err == nil && n >= 0
-	switch name {
-	case "PID":
-		p.PID = n
-		return number
-	case "PPID":
-		p.PPID = n
-		return number
-	case "UID", "USER": // ps shows either, whatever the header: the name in -ef, the number when there is none
-		if number {
-			p.UID = &n
-		} else {
-			p.User = value
-		}
-	case "PGID":
-		p.PGID = max(n, 0)
-	case "SID": // an address on macOS
-		p.SID = max(n, 0)
-	case "TTY":
-		p.TTY = value
-	case "STATE":
-		if value[0] < 'A' || value[0] > 'Z' {
-			return false
-		}
-		p.State = value[:1]
-	case "RSS", "PSS":
-		if !number || int64(n) > math.MaxInt64>>10 {
-			return false
-		}
-		kib := int64(n) << 10
-		if name == "RSS" {
-			p.RSSBytes = &kib
-		} else {
-			p.PSSBytes = &kib
-		}
-	case "%CPU":
-		share, err := strconv.ParseFloat(strings.Replace(value, ",", ".", 1), 64)
-		if err != nil || share < 0 || math.IsInf(share, 0) || math.IsNaN(share) {
-			return false
-		}
+	setter := psSetters[name]
+	return setter == nil || setter(p, value, now)
+}
+
+// psSetters are the columns that are used, as psNames calls them.
+var psSetters = map[string]func(p *psLine, value string, now time.Time) bool{
+	"PID": func(p *psLine, v string, _ time.Time) (ok bool) {
+		p.PID, ok = psNumber(v)
+		return ok
+	},
+	"PPID": func(p *psLine, v string, _ time.Time) (ok bool) {
+		p.PPID, ok = psNumber(v)
+		return ok
+	},
+	"UID":  setUser,
+	"USER": setUser,
+	"PGID": func(p *psLine, v string, _ time.Time) bool {
+		p.PGID, _ = psNumber(v)
+		return true
+	},
+	"SID": func(p *psLine, v string, _ time.Time) bool {
+		p.SID, _ = psNumber(v) // macOS shows an address
+		return true
+	},
+	"TTY": func(p *psLine, v string, _ time.Time) bool {
+		p.TTY = v
+		return true
+	},
+	"STATE": func(p *psLine, v string, _ time.Time) bool {
+		p.State = v[:1]
+		return v[0] >= 'A' && v[0] <= 'Z'
+	},
+	"RSS": func(p *psLine, v string, _ time.Time) bool { return setKiB(&p.RSSBytes, v) },
+	"PSS": func(p *psLine, v string, _ time.Time) bool { return setKiB(&p.PSSBytes, v) },
+	"%CPU": func(p *psLine, v string, _ time.Time) bool {
+		share, err := strconv.ParseFloat(strings.Replace(v, ",", ".", 1), 64)
 		p.CPUPercent = &share
-	case "TIME":
-		if d, ok := psDuration(value); ok {
+		return err == nil && share >= 0 && !math.IsInf(share, 0)
+	},
+	"TIME": func(p *psLine, v string, _ time.Time) bool {
+		if d, ok := psDuration(v); ok {
 			seconds := d.Seconds()
 			p.CPUSeconds = &seconds
 		}
-		return value[0] >= '0' && value[0] <= '9'
-	case "ELAPSED":
-		if d, ok := psDuration(value); ok {
+		return v[0] >= '0' && v[0] <= '9'
+	},
+	"ELAPSED": func(p *psLine, v string, now time.Time) bool {
+		if d, ok := psDuration(v); ok {
 			p.born(now.Add(-d))
 		}
-		return value[0] >= '0' && value[0] <= '9'
-	case "START":
-		if p.Started.IsZero() {
-			if t, ok := psLongStart(value, now); ok {
-				p.born(t)
-			}
+		return v[0] >= '0' && v[0] <= '9'
+	},
+	"START": func(p *psLine, v string, now time.Time) bool {
+		if t, ok := psLongStart(v, now); ok && p.Started.IsZero() {
+			p.born(t)
 		}
-	case "COMM":
-		p.Name = value
+		return true
+	},
+	"COMM": func(p *psLine, v string, _ time.Time) bool {
+		p.Name = v
+		return true
+	},
+}
+
+// psNumber parses a number that is not negative; 0 for anything else.
+func psNumber(value string) (n int, ok bool) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 0 {
+		return 0, false
 	}
+	return n, true
+}
+
+// setUser sets a user's name or number: ps -ef shows the number if there is no name, whatever the header.
+func setUser(p *psLine, value string, _ time.Time) bool {
+	if n, ok := psNumber(value); ok {
+		p.UID = &n
+	} else {
+		p.User = value
+	}
+	return true
+}
+
+func setKiB(field **int64, value string) bool {
+	n, ok := psNumber(value)
+	if !ok || int64(n) > math.MaxInt64>>10 {
+		return false
+	}
+	size := int64(n) << 10
+	*field = &size
 	return true
 }
 
