@@ -157,8 +157,8 @@ func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
 	c := claim{severity: Warning, confidence: process.Likely, key: fmt.Sprint(p.ID()), subjects: []*process.Instance{in}, evidence: evidence}
 	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.Name, p.PID, format.Bytes(in.Size()))
 	c.remedy = Remedy{
-		Summary: "restart it, update it, and look again in an hour",
-		Steps:   []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
+		Summary:  "restart it, update it, and look again in an hour",
+		Steps:    []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
 		Commands: []string{"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json"},
 	}
 	if j.decisions[in] == nil && in.Service == nil {

@@ -179,6 +179,59 @@ func moduleOf(path string) string {
 	return strings.Join(segments[:min(len(segments), 3)], "/")
 }
 
+// sources calls visit for each file of the program that is no test.
+func sources(t *testing.T, tops []string, visit func(*token.FileSet, *ast.File)) {
+	t.Helper()
+	for _, top := range tops {
+		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return err
+			}
+			files := token.NewFileSet()
+			f, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+			if err == nil {
+				visit(files, f)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFunctionsAreSmall holds that no function has more than thirty branches: its cyclomatic complexity.
+func TestFunctionsAreSmall(t *testing.T) {
+	const most = 30
+	sources(t, []string{"cmd", "report", "rules", "scan"}, func(files *token.FileSet, f *ast.File) {
+		for _, d := range f.Decls {
+			branches := 1
+			ast.Inspect(d, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+					branches++
+				case *ast.CaseClause:
+					if n.List != nil {
+						branches++
+					}
+				case *ast.CommClause:
+					if n.Comm != nil {
+						branches++
+					}
+				case *ast.BinaryExpr:
+					if n.Op == token.LAND || n.Op == token.LOR {
+						branches++
+					}
+				}
+				return true
+			})
+			if fn, ok := d.(*ast.FuncDecl); ok && branches > most {
+				t.Errorf("%s: %s has %d branches", files.Position(fn.Pos()), fn.Name.Name, branches)
+			}
+		}
+	})
+}
+
 // TestOnlyTheCommandKnows holds that flags, environment, clock, terminal and exit codes are the
 // command's: below it a function is told what it needs, so that the same input gives the same output.
 func TestOnlyTheCommandKnows(t *testing.T) {
@@ -186,28 +239,14 @@ func TestOnlyTheCommandKnows(t *testing.T) {
 		"time": {"Now", "Since"}, "os": {"Getenv", "LookupEnv", "Environ", "Exit", "Stdin", "Stdout", "Stderr", "Args"},
 		"runtime": {"GOOS"}, "fmt": {"Print", "Println", "Printf"}, "log": {"Print", "Println", "Printf", "Fatal"},
 	}
-	for _, top := range []string{"report", "rules", "scan"} {
-		err := filepath.WalkDir(filepath.Join("..", "..", top), func(name string, _ os.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
-				return err
-			}
-			files := token.NewFileSet()
-			f, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
-			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				if sel, ok := n.(*ast.SelectorExpr); ok {
-					if pkg, ok := sel.X.(*ast.Ident); ok && slices.Contains(theirs[pkg.Name], sel.Sel.Name) {
-						t.Errorf("%s: %s.%s belongs to the command", files.Position(n.Pos()), pkg.Name, sel.Sel.Name)
-					}
+	sources(t, []string{"report", "rules", "scan"}, func(files *token.FileSet, f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok {
+				if pkg, ok := sel.X.(*ast.Ident); ok && slices.Contains(theirs[pkg.Name], sel.Sel.Name) {
+					t.Errorf("%s: %s.%s belongs to the command", files.Position(n.Pos()), pkg.Name, sel.Sel.Name)
 				}
-				return true
-			})
-			return nil
+			}
+			return true
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 }
