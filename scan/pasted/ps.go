@@ -11,7 +11,7 @@ import (
 	"mcpdoctor/scan"
 )
 
-// psCommand is the command whose output loses least.
+// psCommand is the command whose output has the most of what is needed.
 const psCommand = "ps -eo pid,ppid,etimes,rss,args"
 
 // readPS reads the output of ps(1): with any columns in any order, as long as there is a header line; with
@@ -72,22 +72,22 @@ func readPS(text string, now time.Time) (*scan.Snapshot, error) {
 		return nil, fmt.Errorf("neither a snapshot nor the output of ps with its header line; paste all that is printed by: %s", psCommand)
 	}
 	if len(s.Processes) == 0 {
-		return nil, errors.New("a header of ps, but no line below it is a process")
+		return nil, errors.New("the header of ps is there, but no line below it is a process")
 	}
 	s.Host.OS = system.name()
 	slices.SortFunc(s.Processes, func(a, b scan.Process) int { return a.PID - b.PID })
 
 	if gaps := psGaps(s.Processes); gaps != "" {
-		problem("the text does not tell %s; take it with: %s", gaps, psCommand)
+		problem("unknown: %s; use the output of: %s", gaps, psCommand)
 	}
 	if !columns.whole {
-		problem("the text has the names of programs only, not their arguments: few can be recognised; take it with: %s", psCommand)
+		problem("the input has names of programs only, not their arguments, so few can be recognised; use the output of: %s", psCommand)
 	}
 	if column := margin.column(); column > 0 {
-		problem("the lines are cut at column %d, so that programs and arguments are missing; take it with: %s ww", column, psCommand)
+		problem("the lines are cut at column %d, so programs and arguments are missing; use the output of: %s ww", column, psCommand)
 	}
 	if len(twice) > 0 {
-		problem("more than one line for %s: the first counts", scan.PIDList(slices.Compact(slices.Sorted(slices.Values(twice)))))
+		problem("more than one line for %s: only the first was read", scan.PIDList(slices.Compact(slices.Sorted(slices.Values(twice)))))
 	}
 	if n := len(badLines); n == 1 {
 		problem("line %d is not a process and was left out", badLines[0])
@@ -97,16 +97,16 @@ func readPS(text string, now time.Time) (*scan.Snapshot, error) {
 	return s, nil
 }
 
-// psGaps lists what is unknown, of how many processes, and which column is missing.
+// psGaps lists what is unknown, for how many processes, and the missing column.
 func psGaps(rows []scan.Process) string {
 	var gaps []string
 	for _, g := range []struct {
 		what, column string
 		unknown      func(p *scan.Process) bool
 	}{
-		{"the parents (so that orphans cannot be told)", "PPID", func(p *scan.Process) bool { return p.PPID == scan.UnknownPPID }},
+		{"the parents", "PPID", func(p *scan.Process) bool { return p.PPID == scan.UnknownPPID }},
 		{"the ages", "ELAPSED", func(p *scan.Process) bool { return p.Started.IsZero() }},
-		{"the sizes", "RSS", func(p *scan.Process) bool { return p.RSSBytes == nil }},
+		{"the memory", "RSS", func(p *scan.Process) bool { return p.RSSBytes == nil }},
 	} {
 		n := 0
 		for i := range rows {
@@ -121,7 +121,7 @@ func psGaps(rows []scan.Process) string {
 	return strings.Join(gaps, ", ")
 }
 
-// psMargin finds the column at which ps, or a terminal, has cut the lines.
+// psMargin finds the column at which ps or a terminal cut the lines.
 type psMargin struct {
 	longest int
 	endings map[string]bool // of the lines of that length

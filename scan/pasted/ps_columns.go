@@ -2,6 +2,7 @@ package pasted
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,11 +38,14 @@ type psColumns struct {
 	whole   bool     // the command column holds arguments too, not only a name
 }
 
+var psWord = regexp.MustCompile(`[^ \t]+`)
+
 // psHeader parses a header line: one that consists of headers, PID among them.
 func psHeader(line string) (c psColumns, ok bool) {
 	c.command = -1
 	comm := -1
-	for at, word := range words(line) {
+	for _, at := range psWord.FindAllStringIndex(line, -1) {
+		word := line[at[0]:at[1]]
 		if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsUpper(r) && r != '%' && r != '_' }) {
 			return c, false
 		}
@@ -53,7 +57,7 @@ func psHeader(line string) (c psColumns, ok bool) {
 			comm = len(c.names)
 		}
 		c.names = append(c.names, name)
-		c.at = append(c.at, at)
+		c.at = append(c.at, at[0])
 	}
 	if c.command < 0 {
 		c.command = comm
@@ -301,24 +305,4 @@ func psDuration(s string) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(seconds * float64(time.Second)), true
-}
-
-// words yields the words of a line, each with where it begins.
-func words(line string) func(yield func(int, string) bool) {
-	return func(yield func(int, string) bool) {
-		for at := 0; at < len(line); {
-			if line[at] == ' ' || line[at] == '\t' {
-				at++
-				continue
-			}
-			end := at
-			for end < len(line) && line[end] != ' ' && line[end] != '\t' {
-				end++
-			}
-			if !yield(at, line[at:end]) {
-				return
-			}
-			at = end
-		}
-	}
 }

@@ -1,5 +1,4 @@
-// Package pasted reads a process table that a person hands on: a snapshot in JSON, or text of ps(1) as it
-// is pasted into bug reports.
+// Package pasted reads process tables from files and bug reports: a snapshot in JSON, or the output of ps(1).
 package pasted
 
 import (
@@ -15,18 +14,15 @@ import (
 	"mcpdoctor/scan"
 )
 
-// maxInput is the size of the largest text that Read takes. A hundred thousand processes with long
-// command lines need a tenth of it.
+// maxInput is the largest text that Read accepts. A hundred thousand processes with long command lines need a
+// tenth of it.
 const maxInput = 256 << 20
 
-// Read reads the JSON of a snapshot (see [scan.Decode]), or the text that ps(1) prints, with its header
-// line. Either may begin with a byte order mark and may be UTF-16, which is what PowerShell makes of a
-// redirection.
+// Read reads a snapshot in JSON (see [scan.Decode]) or the output of ps(1) with its header line. Either may have a
+// byte order mark and may be UTF-16, as PowerShell redirects it.
 //
-// Text of ps has no date: such a snapshot is taken now. A PID with more than one line (threads were listed,
-// or two outputs pasted) counts once, and a problem says so.
-//
-// An error is one sentence with the place and, where there is one, the cure.
+// The output of ps has no date, so the snapshot is dated now. If a PID has more than one line (threads, or two
+// outputs), the first counts, and a problem says so.
 func Read(r io.Reader, now time.Time) (*scan.Snapshot, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	if err != nil {
