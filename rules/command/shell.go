@@ -196,70 +196,94 @@ func unescape(s string, quoted bool) string {
 // readWindows adds the commands of a line of cmd.exe or PowerShell: there are no single quotes, ^ escapes, and
 // backslashes are part of paths.
 func (c *commands) readWindows(text string) {
-	var (
-		words        []string
-		word         []byte
-		begun        bool // a word, which may be empty: ""
-		quoted       bool
-		redirected   bool // the next word is a file
-		piped        bool
-		beforePiping int
-	)
-	endWord := func() {
-		if begun && !redirected {
-			words = append(words, string(word))
-		}
-		redirected = redirected && !begun
-		word, begun = nil, false
-	}
-	endCommand := func(pipe bool) {
-		endWord()
-		if !piped {
-			beforePiping = c.found
-		}
-		if c.found == beforePiping {
-			c.add(words)
-		}
-		words, redirected, piped = nil, false, pipe
-	}
+	r := windowsReader{commands: c}
 	for i := 0; i < len(text); i++ {
-		next := byte(0)
-		if i+1 < len(text) {
-			next = text[i+1]
-		}
-		switch char := text[i]; {
-		case char == '^' && (next == '"' || !quoted):
-			if next != '"' && next != 0 {
-				i++
-				word, begun = append(word, next), true
-			}
-		case char == '"':
-			quoted, begun = !quoted, true
-		case quoted && char == '\\' && next == '"':
-			i++
-			word = append(word, '"')
-		case quoted:
-			word = append(word, char)
-		case char == ' ' || char == '\t' || char == '\r':
-			endWord()
-		case char == '&' && next == '>': // &>file
-		case char == '&' || char == '|':
-			if next == char {
-				i++
-			}
-			endCommand(char == '|' && next != '|')
-		case char == '\n' || char == '(' || char == ')':
-			endCommand(false)
-		case char == '<' || char == '>':
-			if s := string(word); s == "1" || s == "2" {
-				word, begun = nil, false
-			}
-			endWord()
-			for redirected = true; i+1 < len(text) && strings.IndexByte("<>&|", text[i+1]) >= 0; i++ {
-			}
-		default:
-			word, begun = append(word, char), true
-		}
+		i += r.read(text[i:])
 	}
-	endCommand(false)
+	r.endCommand(false)
+}
+
+// windowsReader reads one line byte by byte.
+type windowsReader struct {
+	*commands
+	words        []string
+	word         []byte
+	begun        bool // a word, which may be empty: ""
+	quoted       bool
+	redirected   bool // the next word is a file
+	piped        bool
+	beforePiping int
+}
+
+func (r *windowsReader) endWord() {
+	if r.begun && !r.redirected {
+		r.words = append(r.words, string(r.word))
+	}
+	r.redirected = r.redirected && !r.begun
+	r.word, r.begun = nil, false
+}
+
+func (r *windowsReader) endCommand(pipe bool) {
+	r.endWord()
+	if !r.piped {
+		r.beforePiping = r.found
+	}
+	if r.found == r.beforePiping {
+		r.add(r.words)
+	}
+	r.words, r.redirected, r.piped = nil, false, pipe
+}
+
+// read takes the first byte of rest, and returns how many more it has taken.
+func (r *windowsReader) read(rest string) (more int) {
+	char, next := rest[0], byte(0)
+	if len(rest) > 1 {
+		next = rest[1]
+	}
+	switch {
+	case char == '^' && (next == '"' || !r.quoted):
+		if next == '"' || next == 0 {
+			return 0
+		}
+		r.word, r.begun = append(r.word, next), true
+		return 1
+	case char == '"':
+		r.quoted, r.begun = !r.quoted, true
+	case r.quoted && char == '\\' && next == '"':
+		r.word = append(r.word, next)
+		return 1
+	case r.quoted:
+		r.word = append(r.word, char)
+	case strings.IndexByte("&|\n()<> \t\r", char) >= 0:
+		return r.separate(rest, char, next)
+	default:
+		r.word, r.begun = append(r.word, char), true
+	}
+	return 0
+}
+
+// separate takes what ends a word or a command.
+func (r *windowsReader) separate(rest string, char, next byte) (more int) {
+	switch char {
+	case ' ', '\t', '\r':
+		r.endWord()
+	case '\n', '(', ')':
+		r.endCommand(false)
+	case '&', '|':
+		if char == '&' && next == '>' { // &>file
+			return 0
+		}
+		r.endCommand(char == '|' && next != '|')
+		if next == char {
+			return 1
+		}
+	case '<', '>':
+		if s := string(r.word); s == "1" || s == "2" {
+			r.word, r.begun = nil, false
+		}
+		r.endWord()
+		r.redirected = true
+		return len(rest) - 1 - len(strings.TrimLeft(rest[1:], "<>&|"))
+	}
+	return 0
 }
