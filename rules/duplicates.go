@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -42,101 +41,68 @@ const (
 )
 
 func findDuplicates(j *judgement) []Finding {
-	byClient := map[string][]*process.Instance{}
-	for _, c := range j.WithRole(process.RoleClient) {
-		if len(j.ownedServers(c)) > 0 {
-			byClient[c.Name] = append(byClient[c.Name], c)
-		}
-	}
+	clients := slices.DeleteFunc(j.WithRole(process.RoleClient), func(c *process.Instance) bool { return len(j.ownedServers(c)) == 0 })
 	var out []Finding
-	for _, name := range slices.Sorted(maps.Keys(byClient)) {
-		if sessions := byClient[name]; len(sessions) >= manySessions {
-			if f, ok := j.duplicates(name, sessions); ok {
-				out = append(out, f)
-			}
+	for _, sessions := range grouped(clients, name) {
+		if f, ok := j.duplicates(sessions); ok {
+			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func (j *judgement) duplicates(client string, sessions []*process.Instance) (Finding, bool) {
+func (j *judgement) duplicates(sessions []*process.Instance) (Finding, bool) {
 	j.SortByStart(sessions)
-	holders := map[string]map[*process.Instance]bool{} // by identity: the sessions that run it
 	var all []*process.Instance
 	for _, s := range sessions {
-		for _, in := range j.ownedServers(s) {
-			if holders[in.Identity] == nil {
-				holders[in.Identity] = map[*process.Instance]bool{}
-			}
-			holders[in.Identity][s] = true
-			all = append(all, in)
-		}
+		all = append(all, j.ownedServers(s)...)
 	}
-	subjects := j.oldEnough(slices.DeleteFunc(all, func(in *process.Instance) bool { return len(holders[in.Identity]) < manySessions }))
-	if len(subjects) == 0 {
+	var c claim
+	var redundant int64
+	var identities []string
+	for _, copies := range grouped(all, identity) {
+		below := distinct(copies, func(in *process.Instance) string { return fmt.Sprint(in.OwnedBy.Root().PID) })
+		if copies = j.oldEnough(copies); len(below) < manySessions || len(copies) == 0 {
+			continue
+		}
+		identities = append(identities, copies[0].Identity)
+		c.subjects = append(c.subjects, copies...)
+		redundant += rss(copies[1:])
+	}
+	if len(c.subjects) == 0 {
 		return Finding{}, false
 	}
-	var redundant int64
-	first := map[string]bool{}
-	for _, in := range subjects {
-		if first[in.Identity] {
-			redundant += in.RSS()
-		}
-		first[in.Identity] = true
-	}
-	c := claim{severity: Info, confidence: process.Likely, subjects: subjects, key: client + "\x00" + strings.Join(slices.Sorted(maps.Keys(first)), "\x00")}
 	if redundant >= costly {
 		c.severity = Warning
 	}
-	kept := 0
-	for i, s := range sessions {
-		switch newest := i == len(sessions)-1; {
-		case newest || !j.insideApplication(s):
-			kept++
-		default:
-			c.onRequest = append(c.onRequest, s)
-			c.onRequest = append(c.onRequest, j.ownedServers(s)...)
+	for _, s := range sessions[:len(sessions)-1] { // the newest is kept
+		if application(s) != nil && !s.HasTerminal() {
+			c.onRequest = append(append(c.onRequest, s), j.ownedServers(s)...)
 		}
 	}
 	c.onRequest = j.oldEnough(c.onRequest)
-	names := map[string]bool{}
-	for _, in := range subjects {
-		names[in.Name] = true
+	client, each := sessions[0].Name, "the same server"
+	if len(identities) > 1 {
+		each = fmt.Sprintf("the same %d servers", len(identities))
 	}
-	each := "the same server"
-	if len(first) > 1 {
-		each = fmt.Sprintf("the same %d servers", len(first))
-	}
-	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set", client, len(sessions), each, format.Count(len(subjects), "instance"), format.Bytes(redundant))
-	c.evidence = append(c.evidence, "each runs once per session: "+format.List(slices.Sorted(maps.Keys(names)), 6))
-	c.evidence = append(c.evidence, j.agesOf(sessions)...)
-	if app := j.applicationOf(sessions[0]); app != nil {
-		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s (pid %d), which is running", app.Name, app.Main().PID))
+	c.key = client + "\x00" + strings.Join(identities, "\x00")
+	c.title = fmt.Sprintf("%s: %d sessions run %s each: %s, %s RSS beyond one set",
+		client, len(sessions), each, format.Count(len(c.subjects), "instance"), format.Bytes(redundant))
+	c.evidence = []string{"each runs once per session: " + format.List(distinct(c.subjects, name), 6), j.agesOf(sessions)}
+	if app := application(sessions[0]); app != nil {
+		c.evidence = append(c.evidence, fmt.Sprintf("the sessions belong to %s, which is running", app))
 	}
 	c.remedy = Remedy{
 		Summary: "close the sessions you do not need, or run these servers once over Streamable HTTP for all sessions",
 		Steps:   []string{"terminate a session as a whole, not its servers one by one: its client would start them again"},
 	}
-	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
-	}
 	return j.finding(c), true
 }
 
-// applicationOf returns the desktop application that runs a command-line session as its child; nil when
-// there is none.
-func (j *judgement) applicationOf(session *process.Instance) *process.Instance {
-	if session.OwnedBy != nil && session.OwnedBy.Role == process.RoleClient {
-		return session.OwnedBy
+// application returns the desktop application that runs a command-line session as its child; nil for none.
+func application(session *process.Instance) *process.Instance {
+	if over := session.OwnedBy; over != nil && over.Role == process.RoleClient {
+		return over
 	}
 	return nil
-}
-
-// insideApplication reports whether a session belongs to an application and has no terminal of its own.
-func (j *judgement) insideApplication(session *process.Instance) bool {
-	if j.applicationOf(session) == nil {
-		return false
-	}
-	tty := session.Main().TTY
-	return tty == "" || tty == "-"
 }

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +12,66 @@ import (
 	"mcpdoctor/rules/process"
 )
 
-// Sentences that several rules use as evidence.
+// What several rules use to count instances and to describe them.
 
-// agesOf returns how old the instances are, and how regularly they were started.
-func (j *judgement) agesOf(ins []*process.Instance) []string {
+func name(in *process.Instance) string     { return in.Name }
+func identity(in *process.Instance) string { return in.Identity }
+
+// grouped returns the groups of what has a key in common, ordered by that key.
+func grouped[T any](all []T, key func(T) string) [][]T {
+	groups := map[string][]T{}
+	for _, one := range all {
+		groups[key(one)] = append(groups[key(one)], one)
+	}
+	var out [][]T
+	for _, k := range slices.Sorted(maps.Keys(groups)) {
+		out = append(out, groups[k])
+	}
+	return out
+}
+
+// distinct returns the different values that some have, sorted, without the empty one.
+func distinct[T any](all []T, value func(T) string) []string {
+	var out []string
+	for _, group := range grouped(all, value) {
+		if v := value(group[0]); v != "" {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// tally turns the fact that is known of each subject into sentences, the most frequent first, each with the number
+// of subjects that it is true of. Only the first few are kept: the servers of a hundred gateways would each name
+// their own.
+func tally[T any](subjects []T, fact func(T) string) []string {
+	const most = 4
+	groups := slices.DeleteFunc(grouped(subjects, fact), func(g []T) bool { return fact(g[0]) == "" })
+	slices.SortStableFunc(groups, func(a, b []T) int { return len(b) - len(a) })
+	var out []string
+	for i, g := range groups {
+		switch {
+		case i == most:
+			return append(out, fmt.Sprintf("... and %d more like these", len(groups)-most))
+		case len(g) == len(subjects):
+			out = append(out, fact(g[0]))
+		default:
+			out = append(out, fmt.Sprintf("%d of %d: %s", len(g), len(subjects), fact(g[0])))
+		}
+	}
+	return out
+}
+
+// rss is what the instances have resident.
+func rss(ins []*process.Instance) (sum int64) {
+	for _, in := range ins {
+		sum += in.RSS()
+	}
+	return sum
+}
+
+// agesOf describes how old the instances are, and how regularly they were started; "" when that is not known.
+func (j *judgement) agesOf(ins []*process.Instance) string {
 	var starts []time.Time
 	for _, in := range ins {
 		if _, ok := in.Age(); ok {
@@ -22,90 +79,68 @@ func (j *judgement) agesOf(ins []*process.Instance) []string {
 		}
 	}
 	if len(starts) == 0 {
-		return nil
+		return ""
 	}
 	slices.SortFunc(starts, time.Time.Compare)
 	oldest, newest := j.Now.Sub(starts[0]), j.Now.Sub(starts[len(starts)-1])
 	if len(starts) == 1 {
-		return []string{"it is " + format.Age(oldest) + " old"}
+		return "it is " + format.Age(oldest) + " old"
 	}
 	line := fmt.Sprintf("the oldest is %s old, the newest %s", format.Age(oldest), format.Age(newest))
 	if every := format.Cadence(starts); every != "" {
 		line += "; " + every
 	}
-	return []string{line}
-}
-
-// tally turns counted facts into sentences, the most frequent first, each with the number of subjects that
-// it is true of. Only the first few are kept: the servers of a hundred gateways would each name their own.
-func tally(facts map[string]int, of int) []string {
-	const most = 4
-	keys := slices.Sorted(maps.Keys(facts))
-	slices.SortStableFunc(keys, func(a, b string) int { return facts[b] - facts[a] })
-	var out []string
-	for i, fact := range keys {
-		switch {
-		case i == most && len(keys) > most:
-			return append(out, fmt.Sprintf("... and %d more like these", len(keys)-most))
-		case facts[fact] == of:
-			out = append(out, fact)
-		default:
-			out = append(out, fmt.Sprintf("%d of %d: %s", facts[fact], of, fact))
-		}
-	}
-	return out
+	return line
 }
 
 // busy is the share of one core, in percent, from which an orphan spins: servers that poll a closed stdin
 // use 50 to 100 %, idle ones less than one.
 const busy = 50.0
 
-// spinning returns how many instances use the processor without a client.
-func (j *judgement) spinning(ins []*process.Instance) []string {
+// spinning describes how many instances use the processor without a client; "" for none.
+func (j *judgement) spinning(ins []*process.Instance) string {
 	hot, most := 0, 0.0
 	for _, in := range ins {
-		for _, m := range in.Members {
-			if pct, ok := j.cpu(m); ok && pct >= busy {
-				hot++
-				most = max(most, pct)
-				break
-			}
+		if i := slices.IndexFunc(in.Members, func(m int32) bool { return j.cpu(m) >= busy }); i >= 0 {
+			hot++
+			most = max(most, j.cpu(in.Members[i]))
 		}
 	}
 	if hot == 0 {
-		return nil
+		return ""
 	}
-	return []string{fmt.Sprintf("%s up to %.0f %% of a core without a client", format.Plural(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)}
+	return fmt.Sprintf("%s up to %.0f %% of a core without a client",
+		format.Plural(hot, "it uses", fmt.Sprintf("%d of them use", hot)), most)
 }
 
-// cpu returns a process's use of one core in percent: as the source has it, else the average over its life.
-func (j *judgement) cpu(node int32) (float64, bool) {
+// cpu returns a process's use of one core in percent: as the source has it, else the average over its life;
+// 0 when neither is known.
+func (j *judgement) cpu(node int32) float64 {
 	p := j.Process(node)
 	if p.CPUPercent != nil {
-		return *p.CPUPercent, true
+		return *p.CPUPercent
 	}
 	age := j.Now.Sub(p.Started)
 	if p.CPUSeconds == nil || p.Started.IsZero() || age < time.Minute { // it may be starting up
-		return 0, false
+		return 0
 	}
-	return *p.CPUSeconds / age.Seconds() * 100, true
+	return *p.CPUSeconds / age.Seconds() * 100
 }
 
-// origins names the clients that started the instances, as their environment has it.
+// origins names the clients that started the instances, as their environment has it; "" for none.
 func (j *judgement) origins(ins []*process.Instance) string {
-	seen := map[string]bool{}
-	for _, in := range ins {
+	from := distinct(ins, func(in *process.Instance) string {
 		for _, m := range in.Members { // the topmost is asked, since what is below inherits
 			if o := origin(j.Process(m).Env); o != "" {
-				seen[o] = true
-				break
+				return o
 			}
 		}
-	}
-	if len(seen) == 0 {
+		return ""
+	})
+	if len(from) == 0 {
 		return ""
 	}
-	return "started by " + format.List(slices.Sorted(maps.Keys(seen)), 3) + ", according to its environment"
+	return "started by " + format.List(from, 3) + ", according to its environment"
 }
 
 // origin names the client whose variables a process inherited, the innermost first: an agent in an editor's
@@ -128,54 +163,33 @@ func origin(env map[string]string) string {
 	return ""
 }
 
-// youngest returns the age of the youngest process that a reap would check: of each instance all but the
-// helpers.
-func (j *judgement) youngest(ins []*process.Instance) time.Duration {
-	least := time.Duration(-1)
+// reapLine is the command that terminates these instances, whose age is a round one that all of them have
+// reached, an hour at most. The rule is named when the user has to.
+func (j *judgement) reapLine(ins []*process.Instance, named bool) string {
+	youngest := time.Duration(math.MaxInt64) // of what has no known age
+	others := false
 	for _, in := range ins {
+		uid := in.Root().UID
+		others = others || uid != nil && *uid != 0
 		for _, m := range in.Members {
 			started := j.Process(m).Started
-			if j.Recognitions[m] == nil || started.IsZero() || j.Now.IsZero() {
-				continue
-			}
-			if age := max(0, j.Now.Sub(started)); least < 0 || age < least {
-				least = age
+			if j.Recognitions[m] != nil && !started.IsZero() && !j.Now.IsZero() { // a reap asks no helper's age
+				youngest = min(youngest, j.Now.Sub(started))
 			}
 		}
 	}
-	if least < 0 {
-		return reapAges[0].least // no age is known: the usual limit
-	}
-	return least
-}
-
-// reapLine is the command that terminates these instances. Its age is a round one that all of them have
-// reached, an hour at most.
-func (j *judgement) reapLine(ins []*process.Instance, named bool) string {
-	age, youngest := reapAges[len(reapAges)-1].word, j.youngest(ins) // all will have reached the last
-	for _, step := range reapAges {
-		if youngest >= step.least {
-			age = step.word
-			break
+	age := "10s"
+	for _, round := range []string{"30s", "1m", "5m", "10m", "30m", "1h"} {
+		if d, _ := time.ParseDuration(round); youngest >= d {
+			age = round
 		}
 	}
 	line := "mcpdoctor reap --older-than " + age
 	if named {
 		line += " --rule " + j.rule.ID
 	}
-	if me := j.Snapshot.Host.UID; me != nil && *me == 0 && slices.ContainsFunc(ins, func(in *process.Instance) bool {
-		uid := in.Root().UID
-		return uid != nil && *uid != 0
-	}) {
+	if me := j.Snapshot.Host.UID; me != nil && *me == 0 && others {
 		line += " --all-users"
 	}
 	return line
-}
-
-var reapAges = []struct {
-	least time.Duration
-	word  string
-}{
-	{time.Hour, "1h"}, {30 * time.Minute, "30m"}, {10 * time.Minute, "10m"}, {5 * time.Minute, "5m"},
-	{time.Minute, "1m"}, {30 * time.Second, "30s"}, {10 * time.Second, "10s"},
 }

@@ -24,54 +24,50 @@ func WorseFirst(a, b Finding) int {
 
 // claim is what a rule found; [judgement.finding] makes a Finding of it.
 type claim struct {
-	severity   Severity
-	confidence process.Confidence
+	severity   Severity           // that of the rule when empty
+	confidence process.Confidence // Likely when empty
 	title      string
-	evidence   []string
-	key        string // distinguishes this leak from others of the rule, in every run
+	evidence   []string // empty ones are left out
+	key        string   // distinguishes this leak from others of the rule, in every run
 
 	subjects []*process.Instance // what the finding is about
-	mainOnly bool                // only their main processes are subjects, as for a runaway parent
 	others   []*process.Instance // shown, but no subjects
-	parent   *process.Instance   // the culprit; nil for none
+	parent   *process.Instance   // the culprit; nil for none. As a subject it is its main process only
 
 	safe      []*process.Instance
 	onRequest []*process.Instance
-	remedy    Remedy
+	remedy    Remedy // reap is added to its commands, unless instead is set
+	instead   bool   // its commands are better than reap
 }
 
 // finding turns a claim into a Finding and sets the verdict of its subjects.
 func (j *judgement) finding(c claim) Finding {
 	f := Finding{
-		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Severity: c.severity, Confidence: c.confidence, Title: c.title,
-		Evidence: c.evidence, Instances: len(c.subjects), Remedy: c.remedy,
+		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Title: c.title,
+		Severity: cmp.Or(c.severity, j.rule.Severity), Confidence: cmp.Or(c.confidence, process.Likely),
+		Evidence: slices.DeleteFunc(c.evidence, func(s string) bool { return s == "" }), Instances: len(c.subjects), Remedy: c.remedy,
 		PIDs: []int{}, Processes: []Row{}, Reap: Reap{Safe: []int{}, OnRequest: []int{}},
+	}
+	shown := map[*process.Instance]bool{}
+	for _, in := range slices.Concat(c.subjects, c.others, c.safe, c.onRequest) {
+		shown[in] = true
 	}
 	if c.parent != nil {
 		f.ParentPID = c.parent.Main().PID
+		shown[c.parent] = true
 	}
-	shown := map[*process.Instance]bool{}
 	for _, in := range c.subjects {
-		if c.mainOnly {
-			f.PIDs = append(f.PIDs, in.Main().PID)
+		if in == c.parent {
+			f.PIDs = append(f.PIDs, f.ParentPID)
 		} else {
 			f.PIDs = append(f.PIDs, in.PIDs()...)
 		}
-		shown[in] = true
 		if d := j.decisions[in]; d != nil && d.because == j.rule.ID { // claimed by this rule
 			d.because += ": " + c.title
-			if c.severity == Error && c.confidence != process.Possible {
+			if f.Severity == Error && f.Confidence != process.Possible {
 				d.verdict = Leaked
 			}
 		}
-	}
-	for _, ins := range [][]*process.Instance{c.others, c.safe, c.onRequest} {
-		for _, in := range ins {
-			shown[in] = true
-		}
-	}
-	if c.parent != nil {
-		shown[c.parent] = true
 	}
 	pss, measured := int64(0), true
 	for in := range shown {
@@ -80,8 +76,9 @@ func (j *judgement) finding(c claim) Finding {
 			if in == c.parent {
 				continue
 			}
-			f.RSSBytes += j.Process(m).RSS()
-			if p := j.Process(m); p.PSSBytes != nil {
+			p := j.Process(m)
+			f.RSSBytes += p.RSS()
+			if p.PSSBytes != nil {
 				pss += *p.PSSBytes
 			} else {
 				measured = false
@@ -103,7 +100,10 @@ func (j *judgement) finding(c claim) Finding {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user or root can terminate %s",
 			format.Count(foreign, "process"), format.Plural(foreign, "belongs", "belong"), format.Plural(foreign, "it", "them")))
 	}
-	f.Remedy.Commands = append(slices.Clip(f.Remedy.Commands), "mcpdoctor explain "+j.rule.ID)
+	if reapable := slices.Concat(c.safe, c.onRequest); len(reapable) > 0 && !c.instead {
+		f.Remedy.Commands = append(f.Remedy.Commands, j.reapLine(reapable, len(c.safe) == 0))
+	}
+	f.Remedy.Commands = append(f.Remedy.Commands, "mcpdoctor explain "+j.rule.ID)
 	slices.Sort(f.PIDs)
 	slices.Sort(f.Reap.Safe)
 	slices.Sort(f.Reap.OnRequest)

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -48,83 +47,83 @@ const (
 
 func findGenerations(j *judgement) []Finding {
 	var out []Finding
-	for _, client := range j.Instances {
-		if client.Role == process.RoleClient || client.Role == process.RoleGateway {
-			if f, ok := j.generations(client); ok {
-				out = append(out, f)
-			}
+	for _, client := range j.WithRole(process.RoleClient, process.RoleGateway) {
+		if f, ok := j.generations(client); ok {
+			out = append(out, f)
 		}
 	}
 	return out
 }
 
 func (j *judgement) generations(client *process.Instance) (Finding, bool) {
-	repeated := repeatedOnly(j.ownedServers(client))
+	var repeated []*process.Instance
+	for _, copies := range grouped(j.ownedServers(client), identity) {
+		if len(copies) > 1 {
+			repeated = append(repeated, copies...)
+		}
+	}
 	repeated = slices.DeleteFunc(repeated, func(in *process.Instance) bool { return in.Root().Started.IsZero() })
-	if len(kinds(repeated)) < 2 {
+	kinds := len(distinct(repeated, identity))
+	if kinds < 2 {
 		return Finding{}, false
 	}
 	j.SortByStart(repeated)
-	gens := j.split(repeated)
+	gens := split(repeated)
 	newest := gens[len(gens)-1]
-	birth := newest[0].Root().Started
 	var stale, parallel []*process.Instance
 	sets := 1
 	for _, gen := range gens[:len(gens)-1] {
-		if birth.Sub(gen[0].Root().Started) <= parallelAgents {
+		if newest[0].Root().Started.Sub(gen[0].Root().Started) <= parallelAgents {
 			parallel = append(parallel, gen...)
 			sets++
 		} else {
 			stale = append(stale, gen...)
 		}
 	}
-	if len(kinds(stale)) < 2 && sets < 3 {
+	if len(distinct(stale, identity)) < 2 && sets < 3 {
 		// Some clients start everything twice (Claude Desktop has two managers), and one server alone is
 		// no generation: runaway-parent counts copies.
 		return Finding{}, false
 	}
-	subjects := slices.Clone(stale)
+	c := claim{subjects: stale, onRequest: j.oldEnough(stale), parent: client, key: fmt.Sprint(client.Root().ID())}
 	if sets > 1 {
-		subjects = append(append(subjects, parallel...), newest...)
+		c.subjects = slices.Concat(stale, parallel, newest)
 	}
-	subjects, stale = j.claim(subjects), j.oldEnough(stale)
-	if len(subjects) == 0 {
+	if c.subjects = j.claim(c.subjects); len(c.subjects) == 0 {
 		return Finding{}, false
 	}
-	c := claim{
-		severity: Warning, confidence: process.Likely, subjects: subjects, onRequest: stale, parent: client,
-		key: fmt.Sprint(client.Root().ID()),
-	}
-	c.title = fmt.Sprintf("%s (pid %d) keeps %s of its servers: %s where %d would do",
-		client.Name, client.Main().PID, format.Count(len(gens), "generation"), format.Count(len(repeated), "instance"), len(kinds(repeated)))
+	c.title = fmt.Sprintf("%s keeps %s of its servers: %s where %d would do",
+		client, format.Count(len(gens), "generation"), format.Count(len(repeated), "instance"), kinds)
 	for i, gen := range gens {
-		if len(gens) > 8 && i >= 3 && i < len(gens)-3 { // the first and last few tell enough
-			if i == 3 {
-				c.evidence = append(c.evidence, fmt.Sprintf("... %d more generations ...", len(gens)-6))
-			}
-			continue
+		switch {
+		case len(gens) <= 8 || i < 3 || i >= len(gens)-3: // of many, the first and last few tell enough
+			c.evidence = append(c.evidence, generationLine(i, gen, gen[0] == newest[0]))
+		case i == 3:
+			c.evidence = append(c.evidence, fmt.Sprintf("... %d more generations ...", len(gens)-6))
 		}
-		c.evidence = append(c.evidence, j.generationLine(i, gen, gen[0] == newest[0]))
 	}
+	kept := "the newest generation is assumed to be in use"
 	if sets > 1 {
-		c.evidence = append(c.evidence, fmt.Sprintf("the newest %d started within %s and may belong to parallel agents: they are kept", sets, format.Age(parallelAgents)))
-	} else {
-		c.evidence = append(c.evidence, "the newest generation is assumed to be in use")
+		kept = fmt.Sprintf("the newest %d started within %s and may belong to parallel agents: they are kept", sets, format.Age(parallelAgents))
 	}
-	for _, name := range missingFrom(newest, repeated) {
+	c.evidence = append(c.evidence, kept)
+	latest := distinct(newest, identity)
+	for _, name := range distinct(repeated, func(in *process.Instance) string {
+		if slices.Contains(latest, in.Identity) {
+			return ""
+		}
+		return in.Name
+	}) {
 		c.evidence = append(c.evidence, name+" has no copy in the newest generation: an older one may be in use")
 	}
 	c.remedy = Remedy{
 		Summary: fmt.Sprintf("%s %s, which terminates all of them; then update it", client.Recognition.Client.Restart(), client.Name),
 		Steps:   []string{"disable servers that you do not need in every conversation, or run them once over Streamable HTTP"},
 	}
-	if len(stale) > 0 {
-		c.remedy.Commands = []string{j.reapLine(stale, true)}
-	}
 	return j.finding(c), true
 }
 
-func (j *judgement) generationLine(i int, gen []*process.Instance, newest bool) string {
+func generationLine(i int, gen []*process.Instance, newest bool) string {
 	names := make([]string, len(gen))
 	for k, in := range gen {
 		names[k] = in.Name
@@ -139,24 +138,9 @@ func (j *judgement) generationLine(i int, gen []*process.Instance, newest bool) 
 	return line
 }
 
-// repeatedOnly returns the instances of servers that run more than once.
-func repeatedOnly(ins []*process.Instance) []*process.Instance {
-	n := kinds(ins)
-	return slices.DeleteFunc(slices.Clone(ins), func(in *process.Instance) bool { return n[in.Identity] < 2 })
-}
-
-// kinds counts the instances of each identity.
-func kinds(ins []*process.Instance) map[string]int {
-	n := map[string]int{}
-	for _, in := range ins {
-		n[in.Identity]++
-	}
-	return n
-}
-
 // split cuts instances, ordered by start, into generations: at each pause, and where a server comes a
 // second time.
-func (j *judgement) split(ins []*process.Instance) [][]*process.Instance {
+func split(ins []*process.Instance) [][]*process.Instance {
 	var gens [][]*process.Instance
 	seen := map[string]bool{}
 	var last time.Time
@@ -171,15 +155,4 @@ func (j *judgement) split(ins []*process.Instance) [][]*process.Instance {
 		last = at
 	}
 	return gens
-}
-
-func missingFrom(newest, all []*process.Instance) []string {
-	has := kinds(newest)
-	names := map[string]bool{}
-	for _, in := range all {
-		if has[in.Identity] == 0 {
-			names[in.Name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,68 +50,57 @@ const (
 )
 
 func findGrowth(j *judgement) []Finding {
-	servers := slices.Concat(j.WithRole(process.RoleServer), j.WithRole(process.RoleGateway))
-	slices.SortFunc(servers, func(a, b *process.Instance) int { return cmp.Compare(a.RootNode, b.RootNode) })
-	before := map[scan.ID]*scan.Process{}
-	var between time.Duration
-	if j.Baseline != nil {
-		between = j.Now.Sub(j.Baseline.Taken)
-		for i := range j.Baseline.Processes {
-			p := &j.Baseline.Processes[i]
-			before[p.ID()] = p
-		}
-	}
+	before := j.before()
+	servers := j.WithRole(process.RoleServer, process.RoleGateway)
 	sizes := map[string][]int64{} // by program
 	for _, in := range servers {
-		sizes[command.Canonical(in.Recognition.Command.Program)] = append(sizes[command.Canonical(in.Recognition.Command.Program)], in.Size())
+		program := command.Canonical(in.Recognition.Command.Program)
+		sizes[program] = append(sizes[program], in.Size())
 	}
 	for _, like := range sizes {
 		slices.Sort(like)
 	}
 	var out []Finding
-	for _, in := range servers {
-		evidence := j.grown(in, before, between)
+	for _, in := range j.oldEnough(servers) {
+		evidence := j.grown(in, before)
 		if len(evidence) == 0 {
 			evidence = j.huge(in, sizes[command.Canonical(in.Recognition.Command.Program)])
 		}
-		if len(evidence) > 0 && len(j.oldEnough([]*process.Instance{in})) > 0 {
+		if len(evidence) > 0 {
 			out = append(out, j.growth(in, evidence))
 		}
 	}
 	return out
 }
 
-// incomparable returns why the baseline shows no growth; "" when it can, or when there is none.
-func (j *judgement) incomparable() string {
+// before returns the processes of the baseline; none when it cannot show growth, with the reason as a problem.
+func (j *judgement) before() map[scan.ID]*scan.Process {
 	if j.Baseline == nil {
-		return ""
+		return nil
 	}
-	between := j.Now.Sub(j.Baseline.Taken)
-	if between < growthBetween {
-		return fmt.Sprintf("the baseline is only %s older: growth needs at least %s", format.Age(max(0, between)), format.Age(growthBetween))
+	if between := j.Now.Sub(j.Baseline.Taken); between < growthBetween {
+		j.problem = fmt.Sprintf("the baseline is only %s older: growth needs at least %s", format.Age(max(0, between)), format.Age(growthBetween))
+		return nil
 	}
-	before := map[scan.ID]bool{}
+	before := map[scan.ID]*scan.Process{}
 	for i := range j.Baseline.Processes {
-		before[j.Baseline.Processes[i].ID()] = true
+		before[j.Baseline.Processes[i].ID()] = &j.Baseline.Processes[i]
 	}
-	for _, in := range j.Instances {
-		if p := in.Main(); in.Role != process.RoleClient && p.Start != 0 && before[p.ID()] {
-			return ""
-		}
+	if !slices.ContainsFunc(j.Instances, func(in *process.Instance) bool {
+		return in.Role != process.RoleClient && in.Main().Start != 0 && before[in.Main().ID()] != nil
+	}) {
+		j.problem = "no server of the baseline is still running: it is of another machine, or has no exact start times (text of ps)"
 	}
-	return "no server of the baseline is still running: it is of another machine, or has no exact start times (text of ps)"
+	return before
 }
 
 // grown compares an instance with itself in the baseline.
-func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process, between time.Duration) []string {
-	if between < growthBetween {
-		return nil
-	}
+func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process) []string {
 	var was, is int64
 	for _, m := range in.Members {
 		p := j.Process(m)
-		old, ok := before[p.ID()]
-		if !ok || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
+		old := before[p.ID()]
+		if old == nil || p.Start == 0 || p.RSSBytes == nil || old.RSSBytes == nil {
 			continue // started since: a new helper is no growth
 		}
 		if old.Started.IsZero() || j.Baseline.Taken.Sub(old.Started) < warmUp {
@@ -124,10 +112,13 @@ func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process
 	if was == 0 || more < growthLeast || float64(more) < growthPart*float64(was) {
 		return nil
 	}
+	between := j.Now.Sub(j.Baseline.Taken)
 	perHour := float64(more) / between.Hours()
-	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour", format.Bytes(was), format.Bytes(is), format.Age(between), format.Bytes(int64(perHour)))}
+	out := []string{fmt.Sprintf("from %s to %s in %s: %s an hour",
+		format.Bytes(was), format.Bytes(is), format.Age(between), format.Bytes(int64(perHour)))}
 	if left := j.Snapshot.Host.MemoryAvailableBytes; left > 0 {
-		out = append(out, fmt.Sprintf("at this rate the %s that are free last %s", format.Bytes(left), format.Age(time.Duration(float64(left)/perHour*float64(time.Hour)))))
+		lasts := time.Duration(float64(left) / perHour * float64(time.Hour))
+		out = append(out, fmt.Sprintf("at this rate the %s that are free last %s", format.Bytes(left), format.Age(lasts)))
 	}
 	return out
 }
@@ -146,22 +137,23 @@ func (j *judgement) huge(in *process.Instance, like []int64) []string {
 		out = append(out, fmt.Sprintf("it holds %s, %.0f %% of the machine's memory", format.Bytes(size), 100*float64(size)/float64(total)))
 	}
 	if age, ok := in.Age(); ok && len(out) > 0 && age > 0 {
-		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", format.Bytes(int64(float64(size)/age.Minutes())), format.Age(age)))
+		perMinute := format.Bytes(int64(float64(size) / age.Minutes()))
+		out = append(out, fmt.Sprintf("that is %s for each minute of its %s", perMinute, format.Age(age)))
 	}
 	return out
 }
 
 func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
-	p := in.Main()
-	// A server that another rule has claimed is not offered a second time.
-	c := claim{severity: Warning, confidence: process.Likely, key: fmt.Sprint(p.ID()), subjects: []*process.Instance{in}, evidence: evidence}
-	c.title = fmt.Sprintf("%s (pid %d) has grown to %s", in.Name, p.PID, format.Bytes(in.Size()))
-	c.remedy = Remedy{
-		Summary:  "restart it, update it, and look again in an hour",
-		Steps:    []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
-		Commands: []string{"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json"},
+	c := claim{
+		key: fmt.Sprint(in.Main().ID()), subjects: []*process.Instance{in}, evidence: evidence, instead: true,
+		title: fmt.Sprintf("%s has grown to %s", in, format.Bytes(in.Size())),
+		remedy: Remedy{
+			Summary:  "restart it, update it, and look again in an hour",
+			Steps:    []string{"if it keeps HTTP sessions: expire idle ones, limit their number, answer 404 to an unknown one; or serve stateless"},
+			Commands: []string{"mcpdoctor snapshot --out before.json", "mcpdoctor scan --baseline before.json"},
+		},
 	}
-	if j.decisions[in] == nil && in.Service == nil {
+	if j.decisions[in] == nil && in.Service == nil { // what another rule has claimed is not offered a second time
 		c.onRequest = c.subjects
 	}
 	if len(in.Listen()) > 0 {

@@ -45,8 +45,8 @@ func Judge(r *process.Recognised, o Options) *Report {
 		}
 	}
 	slices.SortStableFunc(out.Findings, WorseFirst)
-	if missing := j.incomparable(); missing != "" {
-		out.Problems = append(out.Problems, missing)
+	if j.problem != "" {
+		out.Problems = append(out.Problems, j.problem)
 	}
 	out.Parentless = j.parentless()
 	for _, d := range j.decisions {
@@ -74,6 +74,7 @@ type judgement struct {
 	Options
 	decisions map[*process.Instance]*decision // of the instances that a rule has claimed
 	rule      *Rule                           // the one that is checked now
+	problem   string                          // why the baseline shows no growth; "" when it does
 }
 
 func newJudgement(r *process.Recognised, o Options) *judgement {

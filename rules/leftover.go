@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -36,65 +35,56 @@ var _ = register(Rule{
 	check: findLeftovers,
 })
 
-// remedyHelper is a remedy of diagnose.Stdio too.
+// RemedyHelper is a remedy of diagnose.Stdio too.
 const RemedyHelper = "server: at the end of stdin and on SIGTERM, terminate what it has started; a helper whose stdin is a pipe from the server notices its exit"
 
 func findLeftovers(j *judgement) []Finding {
-	groups := map[string][]*process.Instance{}
-	lonely, below := j.lonely(), j.startedByHelpers()
+	type leftover struct {
+		in    *process.Instance
+		doubt string
+	}
+	var found []leftover
 	for _, in := range j.WithRole(process.RoleHelper) {
-		if in.Owner.Kind != process.OwnerNobody || in.Service != nil || process.Daemon(in.Recognition.Command) {
-			continue
-		}
 		w, _ := in.Stdin()
 		inbound, _ := in.Inbound()
-		if w == process.StdinOpen || inbound > 0 {
-			continue
+		if in.Owner.Kind == process.OwnerNobody && in.Service == nil && !process.Daemon(in.Recognition.Command) &&
+			w != process.StdinOpen && inbound == 0 {
+			found = append(found, leftover{in, j.leftoverDoubt(in, w)})
 		}
-		doubt := ""
-		if hasPort(in.Listen()) {
-			doubt = "it listens on a debugging port, to which a script may connect again"
-		} else if in.Unreadable("listen") {
-			doubt = "its debugging port is unreadable"
-		} else if in.Recognition.Confidence == process.Possible {
-			doubt = "its command line does not prove that an MCP server started it"
-		} else if s := lonely[drivenBy(in)]; s != nil {
-			doubt = fmt.Sprintf("%s (pid %d) is in use and has no browser of its own: this may be its browser", s.Name, s.Main().PID)
-		} else if byHand(in) {
-			doubt = "it has no automation flags: a person may be using it with a server's profile"
-		} else if s := below[in]; s != nil {
-			doubt = fmt.Sprintf("it has started %s (pid %d), which may be working", s.Name, s.Main().PID)
-		} else if w == process.StdinUnreadable {
-			doubt = "its stdin is unreadable, so its driver cannot be seen"
-		} else if j.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed {
-			doubt = "a supervisor may keep it: none could be asked"
-		}
-		key := in.Name + "\x00" + doubt
-		groups[key] = append(groups[key], in)
 	}
 	var out []Finding
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		group := j.claim(groups[key])
-		if len(group) == 0 {
-			continue
+	for _, group := range grouped(found, func(l leftover) string { return l.in.Name + "\x00" + l.doubt }) {
+		var ins []*process.Instance
+		for _, l := range group {
+			ins = append(ins, l.in)
 		}
-		j.SortByStart(group)
-		_, doubt, _ := strings.Cut(key, "\x00")
-		out = append(out, j.leftovers(key, group, doubt))
+		if ins = j.claim(ins); len(ins) > 0 {
+			j.SortByStart(ins)
+			out = append(out, j.leftovers(ins, group[0].doubt))
+		}
 	}
 	return out
 }
 
-// drivers are the libraries that drive browsers, as they stand in names of servers and of profile folders.
-var drivers = []string{"playwright", "puppeteer", "devtools"}
-
-// drivenBy returns the driver whose profile folder a browser has; "" for none.
-func drivenBy(browser *process.Instance) string {
-	dir := process.Profile(browser.Recognition.Command)
-	for _, d := range drivers {
-		if strings.Contains(dir, d) {
-			return d
-		}
+// leftoverDoubt returns why a helper without a server may still be used; "" when nothing says so.
+func (j *judgement) leftoverDoubt(in *process.Instance, w process.StdinState) string {
+	switch server, work := j.lonely(in), j.startedBy(in); {
+	case hasPort(in.Listen()):
+		return "it listens on a debugging port, to which a script may connect again"
+	case in.Unreadable("listen"):
+		return "its debugging port is unreadable"
+	case in.Recognition.Confidence == process.Possible:
+		return "its command line does not prove that an MCP server started it"
+	case server != nil:
+		return fmt.Sprintf("%s is in use and has no browser of its own: this may be its browser", server)
+	case byHand(in):
+		return "it has no automation flags: a person may be using it with a server's profile"
+	case work != nil:
+		return fmt.Sprintf("it has started %s, which may be working", work)
+	case w == process.StdinUnreadable:
+		return "its stdin is unreadable, so its driver cannot be seen"
+	case j.Snapshot.Host.Services == nil && w < process.StdinMaybeClosed:
+		return "a supervisor may keep it: none could be asked"
 	}
 	return ""
 }
@@ -108,73 +98,66 @@ func byHand(in *process.Instance) bool {
 }
 
 // automationSwitches are the flags of Playwright, Puppeteer and the DevTools server.
-var automationSwitches = []string{"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type="}
-
-// startedByHelpers returns, for each helper, a client or server that it has started.
-func (j *judgement) startedByHelpers() map[*process.Instance]*process.Instance {
-	out := map[*process.Instance]*process.Instance{}
-	for _, in := range j.Instances {
-		if up := j.Forest.Parent[in.RootNode]; up != process.None && j.InstanceOf[up] != nil && j.InstanceOf[up].Role == process.RoleHelper && j.decisions[in] == nil {
-			out[j.InstanceOf[up]] = in
-		}
-	}
-	return out
+var automationSwitches = []string{
+	"--remote-debugging-p", "--enable-automation", "--headless", "-headless", "-juggler", "--inspector-pipe", "--type=",
 }
 
-// lonely returns, for each driver, a running server that has no browser of its own.
-func (j *judgement) lonely() map[string]*process.Instance {
-	out := map[string]*process.Instance{}
-	for _, s := range j.WithRole(process.RoleServer) {
-		for _, d := range drivers {
-			if j.decisions[s] == nil && strings.Contains(s.Name, d) && !slices.ContainsFunc(s.Members, func(m int32) bool { return j.Recognitions[m].RoleOrNone() == process.RoleHelper }) {
-				out[d] = s
-			}
+// startedBy returns a client or server that a helper has started; nil for none.
+func (j *judgement) startedBy(helper *process.Instance) *process.Instance {
+	for _, in := range slices.Backward(j.Instances) {
+		if j.Over(in) == helper && j.decisions[in] == nil {
+			return in
 		}
 	}
-	return out
+	return nil
+}
+
+// lonely returns a running server that has no browser of its own and drives browsers as the profile of this one says;
+// nil for none.
+func (j *judgement) lonely(browser *process.Instance) *process.Instance {
+	profile := process.Profile(browser.Recognition.Command)
+	drivers := []string{"playwright", "puppeteer", "devtools"} // as in names of servers and of profile folders
+	i := slices.IndexFunc(drivers, func(d string) bool { return strings.Contains(profile, d) })
+	if i < 0 {
+		return nil
+	}
+	isHelper := func(m int32) bool { return j.Role(m) == process.RoleHelper }
+	for _, s := range slices.Backward(j.WithRole(process.RoleServer)) {
+		if j.decisions[s] == nil && strings.Contains(s.Name, drivers[i]) && !slices.ContainsFunc(s.Members, isHelper) {
+			return s
+		}
+	}
+	return nil
 }
 
 func hasPort(listen []string) bool {
-	for _, l := range listen {
-		if strings.HasPrefix(l, "tcp:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "tcp:") })
 }
 
-func (j *judgement) leftovers(key string, group []*process.Instance, doubt string) Finding {
-	c := claim{severity: Error, confidence: process.Likely, key: key, subjects: group}
-	processes := 0
-	var bytes int64
+func (j *judgement) leftovers(group []*process.Instance, doubt string) Finding {
+	c := claim{key: group[0].Name + "\x00" + doubt, subjects: group, safe: group}
+	processes, mark := 0, ""
 	for _, in := range group {
 		processes += len(in.Members)
-		bytes += in.RSS()
-	}
-	c.title = fmt.Sprintf("%s: %s still running after %s MCP server exited: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"), format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(bytes))
-	adopted := map[string]int{}
-	for _, in := range group {
-		adopted[strings.Replace(j.adoption(in), "no client is above it", "no MCP server is above it", 1)]++
-	}
-	c.evidence = append(c.evidence, tally(adopted, len(group))...)
-	for _, in := range group {
-		if mark := process.Profile(in.Recognition.Command); mark != "" {
-			c.evidence = append(c.evidence, "its command line shows what started it: "+mark)
-			break
+		if profile := process.Profile(in.Recognition.Command); mark == "" && profile != "" {
+			mark = "its command line shows what started it: " + profile
 		}
 	}
-	c.evidence = append(c.evidence, j.agesOf(group)...)
-	c.evidence = append(c.evidence, j.spinning(group)...)
+	c.title = fmt.Sprintf("%s: %s still running after %s MCP server exited: %s, %s RSS", group[0].Name, format.Count(len(group), "helper"),
+		format.Plural(len(group), "its", "their"), format.Count(processes, "process"), format.Bytes(rss(group)))
+	c.evidence = append(tally(group, func(in *process.Instance) string {
+		return strings.Replace(j.adoption(in), "no client is above it", "no MCP server is above it", 1)
+	}), mark, j.agesOf(group), j.spinning(group))
 	c.remedy = Remedy{
 		Summary: "terminate the main process of each: the processes below it follow",
-		Steps:   []string{"end a client with SIGTERM before SIGKILL, so that its servers can close their browsers", "run playwright-mcp with --isolated, and update it: recent browsers exit with their server"},
+		Steps: []string{
+			"end a client with SIGTERM before SIGKILL, so that its servers can close their browsers",
+			"run playwright-mcp with --isolated, and update it: recent browsers exit with their server",
+		},
 	}
-	if doubt == "" {
-		c.safe = group
-	} else {
-		c.severity, c.confidence, c.onRequest = Warning, process.Possible, group
+	if doubt != "" {
+		c.severity, c.confidence, c.safe, c.onRequest = Warning, process.Possible, nil, group
 		c.evidence = append(c.evidence, "needs confirmation: "+doubt)
 	}
-	c.remedy.Commands = []string{j.reapLine(group, doubt != "")}
 	return j.finding(c)
 }

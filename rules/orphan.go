@@ -1,8 +1,8 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -69,223 +69,217 @@ const shutdownGrace = 20 * time.Second
 type orphanCandidate struct {
 	in         *process.Instance
 	confidence process.Confidence
-	safe       bool
-	doubt      string // why it is not safe
+	doubt      string // why it is not safe to terminate; "" when it is
 	proof      string // what shows that it is an orphan
 }
 
+// orphans are the candidates found so far.
+type orphans map[*process.Instance]*orphanCandidate
+
 func findOrphans(j *judgement) []Finding {
-	gone := map[*process.Instance]orphanCandidate{}
+	gone := orphans{}
 	for _, in := range j.Instances {
-		if l, ok := j.judgeOrphan(in); ok {
+		if l := j.judgeOrphan(in); l != nil {
 			gone[in] = l
 		}
 	}
 	j.spareRead(gone)
-	j.followHolders(gone)
-	j.followOwners(gone)
+	j.follow(gone, j.heldByOrphans)
+	j.follow(gone, j.ownedByOrphan)
 	j.findContainers(gone)
 
-	groups := map[string][]orphanCandidate{}
-	for _, in := range j.claim(j.ordered(gone)) {
-		l := gone[in]
-		key := strings.Join([]string{in.Identity, string(l.confidence), l.doubt}, "\x00")
-		groups[key] = append(groups[key], l)
+	var found []*orphanCandidate
+	for _, in := range j.claim(slices.DeleteFunc(slices.Clone(j.Instances), func(in *process.Instance) bool { return gone[in] == nil })) {
+		found = append(found, gone[in])
+	}
+	key := func(l *orphanCandidate) string {
+		return strings.Join([]string{l.in.Identity, string(l.confidence), l.doubt}, "\x00")
 	}
 	var out []Finding
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		out = append(out, j.orphanFinding(key, groups[key]))
+	for _, group := range grouped(found, key) {
+		out = append(out, j.orphanFinding(key(group[0]), group))
 	}
 	return out
 }
 
-// ordered returns the candidates by their PIDs.
-func (j *judgement) ordered(gone map[*process.Instance]orphanCandidate) []*process.Instance {
-	var out []*process.Instance
-	for _, in := range j.Instances {
-		if _, ok := gone[in]; ok {
-			out = append(out, in)
-		}
-	}
-	return out
-}
-
-// judgeOrphan judges one instance by itself; false when it is no orphan.
-func (j *judgement) judgeOrphan(in *process.Instance) (orphanCandidate, bool) {
-	if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleHelper {
-		return orphanCandidate{}, false
-	}
-	if in.Role == process.RoleClient && !in.NonInteractive() {
-		return orphanCandidate{}, false // a client that a person uses is never a leak
-	}
-	if in.Root().PID == 1 || in.Role != process.RoleServer && in.Owner.Kind != process.OwnerNobody {
-		return orphanCandidate{}, false // a gateway or client is left behind only when it was adopted
-	}
-	if j.contained(in) {
-		return orphanCandidate{}, false // judged by findContainers
-	}
-	w, _ := in.Stdin()
-	listen := in.Listen()
-	adopted := in.Owner.Kind == process.OwnerNobody
-	l := orphanCandidate{in: in}
-	switch {
-	case w == process.StdinClosed:
-		return j.judgeClosed(in, listen)
-	case in.Role != process.RoleServer || !adopted:
-		return orphanCandidate{}, false // without a dead stdin, only an adopted server is suspected
-	case w == process.StdinOpen, w == process.StdinNoPipe:
-		return orphanCandidate{}, false // its client holds it, or it was started as a daemon
-	case j.sharedDaemon(in, listen):
-		return orphanCandidate{}, false
-	case w == process.StdinUnread:
-		l.confidence, l.proof = process.Likely, "its stdin is closed at the other end"
-		l.doubt = "it has unread requests, and may be working on them"
-	case w == process.StdinMaybeClosed:
-		l.confidence, l.proof = process.Likely, "the pipe that carries its requests is closed at the other end"
-		l.doubt = "that pipe is not its descriptor 0, so it may be something else"
-	case w == process.StdinUnreadable && j.OtherUser(in.Root()):
-		return orphanCandidate{}, false // nothing can be seen of another user's processes, and nothing be done
-	case w == process.StdinUnreadable:
-		l.confidence, l.doubt = process.Possible, "its stdin is unreadable, so it may still be open"
-	case len(listen) > 0 || process.SpeaksHTTP(in.Recognition.Command):
-		// A server that listens needs no client above it. Only beside a service of the very same
-		// command is it known to have no business here.
-		twin := j.supervisedTwin(in)
-		if twin == nil {
-			return orphanCandidate{}, false
-		}
-		l.confidence, l.doubt = process.Possible, fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command instead", twin.Service.Manager, twin.Service.MainPID)
-	case in.Unreadable("listen"):
-		l.confidence, l.doubt = process.Possible, mayListenUnseen
-	case j.maybeService(in) != "":
-		l.confidence, l.doubt = process.Possible, j.maybeService(in)
-	case !j.pastGrace(in):
-		l.confidence, l.doubt = process.Likely, tooYoung
-	case in.Root().TTY != "" && in.Root().TTY != "-":
-		l.confidence, l.doubt = process.Possible, "it has a terminal, and may have been started by hand"
-	default:
-		l.confidence, l.safe = process.Likely, true
-	}
-	j.downgrade(&l)
-	return l, true
-}
-
-// downgrade lowers the confidence by how surely the instance was recognised: what is only possibly a server
-// is never safe. A name that speaks of MCP is enough when stdin is closed, since only a program that takes
-// requests has a pipe there.
-func (j *judgement) downgrade(l *orphanCandidate) {
-	if l.in.Recognition.Confidence != process.Possible || l.in.Recognition.By == process.ByConvention && l.proof != "" && !l.in.Recognition.Command.NamedByFolder {
-		return
-	}
-	l.confidence, l.safe = process.Possible, false
-	if l.doubt == "" {
-		l.doubt = "it may not be an MCP server"
-	}
-}
-
-// tooYoung is the doubt about what may be shutting down: see shutdownGrace.
-const tooYoung = "it is younger than 20 s, or of unknown age, and may be shutting down"
-
-// pastGrace reports whether an instance is too old to be shutting down.
-func (j *judgement) pastGrace(in *process.Instance) bool {
-	age, known := in.Age()
-	return known && age >= shutdownGrace
-}
-
-// judgeClosed judges an instance whose stdin is closed at the other end.
-func (j *judgement) judgeClosed(in *process.Instance, listen []string) (orphanCandidate, bool) {
-	l := orphanCandidate{in: in, confidence: process.Certain, proof: "its stdin is closed at the other end"}
-	inbound, _ := in.Inbound()
-	settled := j.Settled[in.Root().ID()]
-	switch {
-	case j.sharedDaemon(in, listen) || inbound > 0:
-		return orphanCandidate{}, false
-	case len(listen) > 0:
-		l.confidence, l.doubt = process.Likely, "it listens on "+format.List(listen, 2)+", and may be a daemon"
-	case j.mayListen(in):
-		l.confidence, l.doubt = process.Possible, mayListenUnseen
-	case in.Role == process.RoleClient:
-		l.confidence, l.doubt = process.Likely, "it is a client, which may be working without a terminal"
-	case in.Owner.Kind == process.OwnerTerminal || j.belowShell(in):
-		l.confidence, l.doubt = process.Possible, "a shell started it, and may be waiting for its last answer"
-	case j.answersElsewhere(in) && j.below(in):
-		return orphanCandidate{}, false // a job of its running parent
-	case j.answersElsewhere(in):
-		l.confidence, l.doubt = process.Likely, "its output goes to a file, a terminal or /dev/null, as when a script asked once and waits for the result"
-	case j.below(in):
-		j.judgeBelow(&l, settled)
-	case in.Owner.Kind != process.OwnerNobody:
-		l.confidence, l.doubt = process.Likely, "its parent cannot be seen from here, and may be waiting for an answer"
-	case !j.pastGrace(in) && !settled:
-		l.doubt = tooYoung
-	}
-	if l.doubt == "" && j.unasked(in) {
-		l.doubt = "a supervisor may keep it, and could not be asked"
-	}
-	if job := j.job(in); l.doubt == "" && job != process.None {
-		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is running and may need it", process.BaseName(j.Process(job)), j.Process(job).PID)
-	}
-	l.safe = l.doubt == ""
-	j.downgrade(&l)
-	return l, true
-}
-
-// job returns an unrecognised process that a server started in the course of its work, or none. What it
-// starts in its first minute is rather a part of it.
-func (j *judgement) job(in *process.Instance) int32 {
-	begun := in.Main().Started
-	for _, m := range in.Members {
-		if started := j.Process(m).Started; j.Recognitions[m] == nil && !begun.IsZero() && started.Sub(begun) > time.Minute {
-			return m
-		}
-	}
-	return process.None
-}
-
-const mayListenUnseen = "it may listen for connections"
-
-// mayListen reports whether an instance was configured to listen, or its sockets are unreadable. A server
-// on the network needs no stdin, so a closed one proves nothing.
-func (j *judgement) mayListen(in *process.Instance) bool {
-	return process.SpeaksHTTP(in.Recognition.Command) || in.Unreadable("listen") || in.Role == process.RoleGateway && in.Main().Listen == nil
-}
-
-// followOwners adds the servers below an orphaned gateway or server: they cannot be reached either.
-func (j *judgement) followOwners(gone map[*process.Instance]orphanCandidate) {
+// follow adds the instances that are orphans because others are, until there are no more.
+func (j *judgement) follow(gone orphans, because func(*process.Instance, orphans) *orphanCandidate) {
 	for grown := true; grown; {
 		grown = false
-		for _, in := range j.Instances {
-			if _, ok := gone[in]; ok || in.OwnedBy == nil || in.Role != process.RoleServer || in.OwnedBy.Role == process.RoleClient || in.Service != nil || len(in.Listen()) > 0 {
+		for _, in := range j.WithRole(process.RoleServer) {
+			if gone[in] != nil || in.Service != nil || len(in.Listen()) > 0 {
 				continue
 			}
-			if over, ok := gone[in.OwnedBy]; ok {
-				l := orphanCandidate{in: in, confidence: over.confidence, safe: over.safe, doubt: over.doubt}
-				l.proof = fmt.Sprintf("it belongs to %s (pid %d), which is an orphan", in.OwnedBy.Name, in.OwnedBy.Main().PID)
-				j.downgrade(&l)
+			if l := because(in, gone); l != nil {
+				j.downgrade(l)
 				gone[in], grown = l, true
 			}
 		}
 	}
 }
 
-// sharedDaemon reports whether an instance listens for proxies of its own program that are in use: some
-// servers run once per project and are reached over a socket.
-func (j *judgement) sharedDaemon(in *process.Instance, listen []string) bool {
-	if len(listen) == 0 {
-		return false
+// judgeOrphan judges one instance by itself; nil when it is no orphan.
+func (j *judgement) judgeOrphan(in *process.Instance) *orphanCandidate {
+	w, _ := in.Stdin()
+	adopted := in.Owner.Kind == process.OwnerNobody
+	switch {
+	case in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleHelper || in.Root().PID == 1:
+		return nil
+	case in.Role == process.RoleClient && !in.NonInteractive():
+		return nil // a client that a person uses is never a leak
+	case in.Role != process.RoleServer && !adopted:
+		return nil // a gateway or client is left behind only when it was adopted
+	case j.contained(in):
+		return nil // judged by findContainers
+	case w == process.StdinClosed:
+		return j.judgeClosed(in)
+	case in.Role != process.RoleServer || !adopted:
+		return nil // without a dead stdin, only an adopted server is suspected
+	case w == process.StdinOpen, w == process.StdinNoPipe:
+		return nil // its client holds it, or it was started as a daemon
+	case w == process.StdinUnreadable && j.OtherUser(in.Root()):
+		return nil // nothing can be seen of another user's processes, and nothing be done
+	case j.sharedDaemon(in):
+		return nil
 	}
-	for _, other := range j.Copies[in.Identity] {
-		if other != in && (other.Owner.Kind == process.OwnerClient || other.Owner.Kind == process.OwnerGateway) {
-			return true
-		}
-	}
-	return false
+	return j.judgeAdopted(in, w)
 }
 
-// supervisedTwin returns an instance of the same command that a supervisor keeps.
-func (j *judgement) supervisedTwin(in *process.Instance) *process.Instance {
+// judgeAdopted judges an adopted server whose stdin is not certainly closed.
+func (j *judgement) judgeAdopted(in *process.Instance, w process.StdinState) *orphanCandidate {
+	l := &orphanCandidate{in: in, confidence: process.Likely}
+	switch {
+	case w == process.StdinUnread:
+		l.proof = "its stdin is closed at the other end"
+		l.doubt = "it has unread requests, and may be working on them"
+	case w == process.StdinMaybeClosed:
+		l.proof = "the pipe that carries its requests is closed at the other end"
+		l.doubt = "that pipe is not its descriptor 0, so it may be something else"
+	case w == process.StdinUnreadable:
+		l.confidence, l.doubt = process.Possible, "its stdin is unreadable, so it may still be open"
+	case len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command):
+		// A server that listens needs no client above it. Only beside a service of the very same
+		// command is it known to have no business here.
+		twin := j.twin(in, func(other *process.Instance) bool { return other.Service != nil })
+		if twin == nil {
+			return nil
+		}
+		l.confidence = process.Possible
+		l.doubt = fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command instead", twin.Service.Manager, twin.Service.MainPID)
+	case in.Unreadable("listen"):
+		l.confidence, l.doubt = process.Possible, mayListenUnseen
+	case j.maybeService(in) != "":
+		l.confidence, l.doubt = process.Possible, j.maybeService(in)
+	case !pastGrace(in):
+		l.doubt = tooYoung
+	case in.Root().TTY != "" && in.Root().TTY != "-":
+		l.confidence, l.doubt = process.Possible, "it has a terminal, and may have been started by hand"
+	}
+	j.downgrade(l)
+	return l
+}
+
+// downgrade lowers the confidence by how surely the instance was recognised: what is only possibly a server
+// is never safe. A name that speaks of MCP is enough when stdin is closed, since only a program that takes
+// requests has a pipe there.
+func (j *judgement) downgrade(l *orphanCandidate) {
+	rec := l.in.Recognition
+	if rec.Confidence != process.Possible || rec.By == process.ByConvention && l.proof != "" && !rec.Command.NamedByFolder {
+		return
+	}
+	l.confidence, l.doubt = process.Possible, cmp.Or(l.doubt, "it may not be an MCP server")
+}
+
+// tooYoung is the doubt about what may be shutting down: see shutdownGrace.
+const tooYoung = "it is younger than 20 s, or of unknown age, and may be shutting down"
+
+// pastGrace reports whether an instance is too old to be shutting down.
+func pastGrace(in *process.Instance) bool {
+	age, known := in.Age()
+	return known && age >= shutdownGrace
+}
+
+// judgeClosed judges an instance whose stdin is closed at the other end.
+func (j *judgement) judgeClosed(in *process.Instance) *orphanCandidate {
+	l := &orphanCandidate{in: in, confidence: process.Likely, proof: "its stdin is closed at the other end"}
+	inbound, _ := in.Inbound()
+	settled := j.Settled[in.Root().ID()]
+	switch {
+	case j.sharedDaemon(in) || inbound > 0:
+		return nil
+	case len(in.Listen()) > 0:
+		l.doubt = "it listens on " + format.List(in.Listen(), 2) + ", and may be a daemon"
+	case mayListen(in):
+		l.confidence, l.doubt = process.Possible, mayListenUnseen
+	case in.Role == process.RoleClient:
+		l.doubt = "it is a client, which may be working without a terminal"
+	case in.Owner.Kind == process.OwnerTerminal || j.belowShell(in):
+		l.confidence, l.doubt = process.Possible, "a shell started it, and may be waiting for its last answer"
+	case answersElsewhere(in) && j.below(in):
+		return nil // a job of its running parent
+	case answersElsewhere(in):
+		l.doubt = "its output goes to a file, a terminal or /dev/null, as when a script asked once and waits for the result"
+	case j.below(in):
+		j.judgeBelow(l, settled)
+	case in.Owner.Kind != process.OwnerNobody:
+		l.doubt = "its parent cannot be seen from here, and may be waiting for an answer"
+	default:
+		l.confidence = process.Certain
+		if !pastGrace(in) && !settled {
+			l.doubt = tooYoung
+		}
+	}
+	if l.doubt == "" && unasked(in) {
+		l.doubt = "a supervisor may keep it, and could not be asked"
+	}
+	if job := j.job(in); l.doubt == "" && job != nil {
+		l.doubt = fmt.Sprintf("it has started %s (pid %d), which is running and may need it", process.BaseName(job), job.PID)
+	}
+	j.downgrade(l)
+	return l
+}
+
+// job returns an unrecognised process that a server started in the course of its work; nil for none. What it
+// starts in its first minute is rather a part of it.
+func (j *judgement) job(in *process.Instance) *scan.Process {
+	begun := in.Main().Started
+	for _, m := range in.Members {
+		if p := j.Process(m); j.Recognitions[m] == nil && !begun.IsZero() && p.Started.Sub(begun) > time.Minute {
+			return p
+		}
+	}
+	return nil
+}
+
+const mayListenUnseen = "it may listen for connections"
+
+// mayListen reports whether an instance was configured to listen, or its sockets are unreadable. A server
+// on the network needs no stdin, so a closed one proves nothing.
+func mayListen(in *process.Instance) bool {
+	return process.SpeaksHTTP(in.Recognition.Command) || in.Unreadable("listen") || in.Role == process.RoleGateway && in.Main().Listen == nil
+}
+
+// ownedByOrphan judges a server below an orphaned gateway or server: it cannot be reached either.
+func (j *judgement) ownedByOrphan(in *process.Instance, gone orphans) *orphanCandidate {
+	over := gone[in.OwnedBy]
+	if over == nil || over.in.Role == process.RoleClient {
+		return nil
+	}
+	return &orphanCandidate{in: in, confidence: over.confidence, doubt: over.doubt, proof: fmt.Sprintf("it belongs to %s, which is an orphan", over.in)}
+}
+
+// sharedDaemon reports whether an instance listens for proxies of its own program that are in use: some
+// servers run once per project and are reached over a socket.
+func (j *judgement) sharedDaemon(in *process.Instance) bool {
+	return len(in.Listen()) > 0 && j.twin(in, func(other *process.Instance) bool {
+		return other.Owner.Kind == process.OwnerClient || other.Owner.Kind == process.OwnerGateway
+	}) != nil
+}
+
+// twin returns another instance of the same server for which something holds; nil for none.
+func (j *judgement) twin(in *process.Instance, holds func(*process.Instance) bool) *process.Instance {
 	for _, other := range j.Copies[in.Identity] {
-		if other != in && other.Service != nil {
+		if other != in && holds(other) {
 			return other
 		}
 	}
@@ -296,28 +290,31 @@ func (j *judgement) supervisedTwin(in *process.Instance) *process.Instance {
 // client talks to its servers until it ends them. Any other program may have asked once, closed stdin as
 // it should, and be waiting for the answer.
 func (j *judgement) judgeBelow(l *orphanCandidate, settled bool) {
-	in := l.in
-	known := in.OwnedBy != nil && in.OwnedBy.Recognition.By != process.ByRelation
+	owner := l.in.Owner
+	known := l.in.OwnedBy != nil && l.in.OwnedBy.Recognition.By != process.ByRelation
 	what := "parent"
 	if known {
-		what = string(in.Owner.Kind)
-		l.proof += ", and its " + what + " " + in.Owner.String() + " does not know that it is still running"
+		what = string(owner.Kind)
+		l.proof += ", and its " + what + " " + owner.String() + " does not know that it is still running"
 	} else {
-		l.proof += ", though its parent " + in.Owner.String() + " is running"
+		l.proof += ", though its parent " + owner.String() + " is running"
 	}
 	switch {
 	case !settled:
-		l.confidence, l.doubt = process.Likely, "its "+what+" may be shutting it down: look again"
-	case j.unread(in):
+		l.doubt = "its " + what + " may be shutting it down: look again"
+	case j.unread(l.in):
+		l.confidence = process.Certain
 		l.proof += "; its output is not read either"
 	case !known:
-		l.confidence, l.doubt = process.Likely, "its "+what+" is running, and may be waiting for a last answer"
+		l.doubt = "its " + what + " is running, and may be waiting for a last answer"
+	default:
+		l.confidence = process.Certain
 	}
 }
 
 // answersElsewhere reports whether the output goes where no MCP client reads: to a file, a terminal or
 // /dev/null, as for a one-shot.
-func (j *judgement) answersElsewhere(in *process.Instance) bool {
+func answersElsewhere(in *process.Instance) bool {
 	out := in.Main().Stdout
 	return out != nil && (out.Type == scan.StdinFile || out.Type == scan.StdinTTY || out.Type == scan.StdinNull)
 }
@@ -333,10 +330,7 @@ func (j *judgement) unread(in *process.Instance) bool {
 	case out.Type != scan.StdinPipe || len(out.Holders) == 0 || in.Unreadable("holders"):
 		return false
 	}
-	return !slices.ContainsFunc(out.Holders, func(pid int) bool {
-		at := j.Forest.Node(pid)
-		return at == process.None || j.InstanceOf[at] != in
-	})
+	return !slices.ContainsFunc(out.Holders, func(pid int) bool { return j.InstanceAt(pid) != in })
 }
 
 // below reports whether an instance has a running parent that did not adopt it.
@@ -346,12 +340,11 @@ func (j *judgement) below(in *process.Instance) bool {
 
 // belowShell reports whether the parent is a running shell: `printf ... | mcp-server` in a script.
 func (j *judgement) belowShell(in *process.Instance) bool {
-	up := j.Forest.Parent[in.RootNode]
-	return up != process.None && in.Owner.Kind != process.OwnerNobody && process.TerminalOrShell(j.Process(up))
+	return j.below(in) && process.TerminalOrShell(j.Process(j.Forest.Parent[in.RootNode]))
 }
 
 // unasked reports whether a supervisor may keep a process of the instance and could not be asked.
-func (j *judgement) unasked(in *process.Instance) bool { return in.Unreadable("service") }
+func unasked(in *process.Instance) bool { return in.Unreadable("service") }
 
 // maybeService returns why a supervisor may keep the instance; "" when none does. The control group of a
 // service is only a hint, since orphans inherit it; scopes and the units of desktop applications are no
@@ -361,7 +354,7 @@ func (j *judgement) maybeService(in *process.Instance) string {
 	switch {
 	case j.Snapshot.Host.Services == nil:
 		return "a supervisor may keep it: none could be asked"
-	case j.unasked(in):
+	case unasked(in):
 		return "a supervisor may keep it, and could not be asked"
 	case strings.HasSuffix(leaf, ".service") && !strings.HasPrefix(leaf, "app-") && !strings.HasPrefix(leaf, "user@"):
 		return "it is in the control group of " + leaf + ", and may be that service"
@@ -369,70 +362,52 @@ func (j *judgement) maybeService(in *process.Instance) string {
 	return ""
 }
 
-func (j *judgement) orphanFinding(key string, group []orphanCandidate) Finding {
+func (j *judgement) orphanFinding(key string, group []*orphanCandidate) Finding {
 	first := group[0]
+	in := first.in
 	subjects := make([]*process.Instance, len(group))
 	for i, l := range group {
 		subjects[i] = l.in
 	}
 	j.SortByStart(subjects)
-	c := claim{severity: Error, confidence: first.confidence, key: key, subjects: subjects}
-	if !first.safe {
-		c.severity = Warning
-		if first.confidence == process.Certain {
-			c.severity = Error
+	c := claim{confidence: first.confidence, key: key, subjects: subjects, safe: subjects, remedy: j.orphanRemedy(first, len(group))}
+	if first.doubt != "" {
+		c.safe, c.onRequest = nil, subjects
+		if first.confidence != process.Certain {
+			c.severity = Warning
 		}
 	}
-	what := map[process.Role]string{process.RoleServer: "server", process.RoleGateway: "gateway", process.RoleClient: "non-interactive client"}[first.in.Role]
-	c.title = fmt.Sprintf("%s: %s still running after %s client exited", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "its", "their"))
+	what := map[process.Role]string{
+		process.RoleServer: "server", process.RoleGateway: "gateway", process.RoleClient: "non-interactive client",
+	}[in.Role]
+	its := format.Plural(len(group), "its", "their")
+	story := "still running after " + its + " client exited"
 	switch {
-	case first.in.Role == process.RoleClient:
-		c.title = fmt.Sprintf("%s: %s still running after what started %s exited", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "it", "them"))
-	case j.below(first.in) && first.in.OwnedBy == nil:
-		c.title = fmt.Sprintf("%s: %s can get no more requests, below a running program", first.in.Name, format.Count(len(group), what))
-	case j.below(first.in):
-		c.title = fmt.Sprintf("%s: %s still running although %s client has closed stdin", first.in.Name, format.Count(len(group), what), format.Plural(len(group), "its", "their"))
+	case in.Role == process.RoleClient:
+		story = "still running after what started " + format.Plural(len(group), "it", "them") + " exited"
+	case j.below(in) && in.OwnedBy == nil:
+		story = "can get no more requests, below a running program"
+	case j.below(in):
+		story = "still running although " + its + " client has closed stdin"
 	}
-	c.evidence = j.orphanEvidence(group, subjects)
-	if first.safe {
-		c.safe = subjects
-	} else {
-		c.onRequest = subjects
+	c.title = fmt.Sprintf("%s: %s %s", in.Name, format.Count(len(group), what), story)
+	if j.contained(in) {
+		c.remedy, c.instead = j.containerRemedy(subjects), true
 	}
-	c.remedy = j.orphanRemedy(first, subjects)
+	c.evidence = append(tally(group, func(l *orphanCandidate) string {
+		if l.in.Owner.Kind != process.OwnerNobody || j.contained(l.in) {
+			return ""
+		}
+		return j.adoption(l.in)
+	}), tally(group, func(l *orphanCandidate) string { return l.proof })...)
+	if j.Snapshot.Host.Services != nil && in.Role == process.RoleServer {
+		c.evidence = append(c.evidence, "no supervisor keeps "+format.Plural(len(group), "it", "any of them"))
+	}
+	c.evidence = append(c.evidence, j.agesOf(subjects), j.spinning(subjects), j.origins(subjects))
+	if first.doubt != "" {
+		c.evidence = append(c.evidence, "needs confirmation: "+first.doubt)
+	}
 	return j.finding(c)
-}
-
-func (j *judgement) orphanEvidence(group []orphanCandidate, subjects []*process.Instance) []string {
-	var out []string
-	adopters := map[string]int{}
-	proofs := map[string]int{}
-	doubts := map[string]bool{}
-	for _, l := range group {
-		if l.in.Owner.Kind == process.OwnerNobody && !j.contained(l.in) {
-			adopters[j.adoption(l.in)]++
-		}
-		if l.proof != "" {
-			proofs[l.proof]++
-		}
-		if l.doubt != "" {
-			doubts[l.doubt] = true
-		}
-	}
-	out = append(out, tally(adopters, len(group))...)
-	out = append(out, tally(proofs, len(group))...)
-	if j.Snapshot.Host.Services != nil && group[0].in.Role == process.RoleServer {
-		out = append(out, "no supervisor keeps "+format.Plural(len(group), "it", "any of them"))
-	}
-	out = append(out, j.agesOf(subjects)...)
-	out = append(out, j.spinning(subjects)...)
-	if from := j.origins(subjects); from != "" {
-		out = append(out, from)
-	}
-	for _, d := range slices.Sorted(maps.Keys(doubts)) {
-		out = append(out, "needs confirmation: "+d)
-	}
-	return out
 }
 
 // adoption describes what became of the parent.
@@ -458,25 +433,20 @@ func launcherName(rec *process.Recognition) string {
 	return rec.Name
 }
 
-func (j *judgement) orphanRemedy(first orphanCandidate, subjects []*process.Instance) Remedy {
-	in := first.in
-	r := Remedy{Summary: "terminate " + format.Plural(len(subjects), "it", "them") + ", then use a version of " + in.Name + " that exits when its stdin is closed"}
-	if l := in.Launchers(); len(l) > 0 {
-		r.Steps = append(r.Steps, fmt.Sprintf("configure the server's own program instead of %s, so that the client has one process to terminate", format.List(l, 2)))
-	}
-	switch {
-	case in.Role == process.RoleGateway:
+func (j *judgement) orphanRemedy(first *orphanCandidate, n int) Remedy {
+	in, it := first.in, format.Plural(n, "it", "them")
+	r := Remedy{Summary: "terminate " + it + ", then use a version of " + in.Name + " that exits when its stdin is closed"}
+	switch in.Role {
+	case process.RoleGateway:
 		r.Summary = "terminate the gateway; run it as a service, or from a client that terminates it"
-	case in.Role == process.RoleClient:
+	case process.RoleClient:
 		r.Summary = "terminate it if it has no work left; start non-interactive clients from a program that waits for them"
-	case j.contained(in):
-		return j.containerRemedy(subjects)
 	}
-	if first.safe {
-		r.Commands = append(r.Commands, j.reapLine(subjects, false))
-	} else {
-		r.Steps = append(r.Steps, "check that "+format.Plural(len(subjects), "it is", "they are")+" not in use before you terminate "+format.Plural(len(subjects), "it", "them"))
-		r.Commands = append(r.Commands, j.reapLine(subjects, true))
+	if l := in.Launchers(); len(l) > 0 {
+		r.Steps = append(r.Steps, "configure the server's own program instead of "+format.List(l, 2)+", so that the client has one process to terminate")
+	}
+	if first.doubt != "" {
+		r.Steps = append(r.Steps, "check that "+format.Plural(n, "it is", "they are")+" not in use before you terminate "+it)
 	}
 	return r
 }

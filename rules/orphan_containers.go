@@ -38,7 +38,7 @@ var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-in
 // findContainers finds the containers of stdio servers whose `docker run -i` client has exited: a container
 // belongs to the daemon and outlives its client. The process table links the two by start time and image
 // name only.
-func (j *judgement) findContainers(gone map[*process.Instance]orphanCandidate) {
+func (j *judgement) findContainers(gone orphans) {
 	var clients []*process.Instance
 	for _, in := range j.Instances {
 		if in.Recognition.Command.Kind == command.KindImage {
@@ -58,7 +58,7 @@ func (j *judgement) findContainers(gone map[*process.Instance]orphanCandidate) {
 			}
 			continue
 		}
-		gone[in] = orphanCandidate{in: in, confidence: process.Likely,
+		gone[in] = &orphanCandidate{in: in, confidence: process.Likely,
 			proof: "no docker run client of this image started at the same time",
 			doubt: "its client may run on another machine, and docker stop is the way to terminate a container"}
 	}

@@ -33,22 +33,22 @@ func OpenQuestions(r *process.Recognised) Questions {
 		if w == process.StdinOpen && in.Owner.Kind == process.OwnerNobody && in.Role == process.RoleServer {
 			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		l, lost := j.judgeOrphan(in)
-		if !lost {
+		l := j.judgeOrphan(in)
+		if l == nil {
 			continue
 		}
 		if w == process.StdinClosed && in.Owner.Kind != process.OwnerTerminal {
 			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		if j.unasked(in) || j.Snapshot.Host.Services == nil {
+		if unasked(in) || j.Snapshot.Host.Services == nil {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
-		if w == process.StdinClosed && (j.below(in) || !j.pastGrace(in)) && l.confidence != process.Possible {
+		if w == process.StdinClosed && (j.below(in) || !pastGrace(in)) && l.confidence != process.Possible {
 			d.Settling = append(d.Settling, in.Root().ID())
 		}
 	}
 	for _, in := range j.WithRole(process.RoleHelper) {
-		if in.Owner.Kind == process.OwnerNobody && (j.unasked(in) || j.Snapshot.Host.Services == nil) {
+		if in.Owner.Kind == process.OwnerNobody && (unasked(in) || j.Snapshot.Host.Services == nil) {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
 	}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"mcpdoctor/rules/process"
@@ -90,17 +91,7 @@ const (
 )
 
 // Rank orders severities: the worse, the higher. An unknown one ranks 0.
-func (s Severity) Rank() int {
-	switch s {
-	case Error:
-		return 3
-	case Warning:
-		return 2
-	case Info:
-		return 1
-	}
-	return 0
-}
+func (s Severity) Rank() int { return 1 + slices.Index([]Severity{Info, Warning, Error}, s) }
 
 // Finding is one leak or problem, with its evidence and its remedy.
 type Finding struct {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"mcpdoctor/rules/catalog"
@@ -44,40 +43,24 @@ const (
 
 func findRunaways(j *judgement) []Finding {
 	var out []Finding
-	for _, parent := range j.Instances {
-		if parent.Role != process.RoleClient && parent.Role != process.RoleGateway {
-			continue
-		}
-		all := j.ownedServers(parent)
+	for _, parent := range j.oldEnough(j.WithRole(process.RoleClient, process.RoleGateway)) {
+		all, inUse := j.ownedServers(parent), 0
 		if parent.Role == process.RoleGateway {
+			inUse, _ = parent.Inbound()
 			// Young servers may be answering requests: see spawn-per-request.
 			all = slices.DeleteFunc(all, func(in *process.Instance) bool { age, ok := in.Age(); return ok && age < catalog.SessionAge })
 		}
-		n := kinds(all)
-		if open, counted := parent.Inbound(); parent.Role == process.RoleGateway && counted {
-			for identity := range n {
-				n[identity] -= open // so many are in use
-			}
-		}
 		var copies []*process.Instance
-		worst := ""
-		for _, identity := range slices.Sorted(maps.Keys(n)) {
-			if n[identity] < manyCopies {
-				continue
-			}
-			if worst == "" || n[identity] > n[worst] {
-				worst = identity
-			}
-			for _, in := range all {
-				if in.Identity == identity {
-					copies = append(copies, in)
-				}
+		most := 0
+		for _, same := range grouped(all, identity) {
+			if n := len(same) - inUse; n >= manyCopies {
+				copies = append(copies, same...)
+				most = max(most, n)
 			}
 		}
-		if worst == "" || len(j.oldEnough([]*process.Instance{parent})) == 0 {
-			continue
+		if most > 0 {
+			out = append(out, j.runaway(parent, copies, most))
 		}
-		out = append(out, j.runaway(parent, copies, n[worst]))
 	}
 	return out
 }
@@ -88,43 +71,29 @@ func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance
 	for _, in := range copies {
 		latest[in.Identity] = in
 	}
-	c := claim{
-		severity: Warning, confidence: process.Likely, subjects: []*process.Instance{parent}, mainOnly: true, others: copies, parent: parent,
-		key: fmt.Sprint(parent.Root().ID()),
-	}
-	var bytes int64
+	c := claim{subjects: []*process.Instance{parent}, others: copies, parent: parent, key: fmt.Sprint(parent.Root().ID())}
 	for _, in := range copies {
-		bytes += in.RSS()
 		if latest[in.Identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			j.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s (pid %d) keeps", j.rule.ID, most, parent.Name, parent.Main().PID))
+			j.decide(in, Suspect, fmt.Sprintf("%s: one of %d copies that %s keeps", j.rule.ID, most, parent))
 		}
 	}
 	c.onRequest = j.oldEnough(c.onRequest)
-	total := j.Snapshot.Host.MemoryTotalBytes
-	if total > 0 && float64(bytes) >= memoryShare*float64(total) {
-		c.severity = Error
-	}
-	c.title = fmt.Sprintf("%s (pid %d) holds %s of %s, %s RSS", parent.Name, parent.Main().PID, format.Count(len(copies), "instance"), nameAll(copies), format.Bytes(bytes))
-	c.evidence = append(c.evidence, j.agesOf(copies)...)
-	c.evidence = append(c.evidence, "all have the same running parent; none is an orphan")
+	bytes, total := rss(copies), j.Snapshot.Host.MemoryTotalBytes
+	c.title = fmt.Sprintf("%s holds %s of %s, %s RSS",
+		parent, format.Count(len(copies), "instance"), format.List(distinct(copies, name), 3), format.Bytes(bytes))
+	c.evidence = []string{j.agesOf(copies), "all have the same running parent; none is an orphan"}
 	if total > 0 && bytes > 0 {
-		c.evidence = append(c.evidence, fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*float64(bytes)/float64(total)))
+		share := float64(bytes) / float64(total)
+		if share >= memoryShare {
+			c.severity = Error
+		}
+		c.evidence = append(c.evidence,
+			fmt.Sprintf("together they hold %.0f %% of the machine's memory (RSS, which counts shared pages more than once)", 100*share))
 	}
 	c.remedy = Remedy{
 		Summary: fmt.Sprintf("restart %s, which terminates them all; then update it, and report that it keeps a server per session", parent.Name),
 		Steps:   []string{"remove the server from the configuration if you do not need it in every session"},
 	}
-	if len(c.onRequest) > 0 {
-		c.remedy.Commands = append(c.remedy.Commands, j.reapLine(c.onRequest, true))
-	}
 	return j.finding(c)
-}
-
-func nameAll(ins []*process.Instance) string {
-	names := map[string]bool{}
-	for _, in := range ins {
-		names[in.Name] = true
-	}
-	return format.List(slices.Sorted(maps.Keys(names)), 3)
 }

@@ -1,8 +1,8 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -52,17 +52,9 @@ func findSpawned(j *judgement) []Finding {
 	var out []Finding
 	for _, gateway := range j.WithRole(process.RoleGateway) {
 		all := j.ownedServers(gateway)
-		if len(all) == 0 {
-			continue
-		}
 		j.SortByStart(all)
-		newest := all[len(all)-1]
-		copies := map[string][]*process.Instance{}
-		for _, in := range all {
-			copies[in.Identity] = append(copies[in.Identity], in)
-		}
-		for _, identity := range slices.Sorted(maps.Keys(copies)) {
-			if f, ok := j.spawned(gateway, identity, copies[identity], newest); ok {
+		for _, copies := range grouped(all, identity) {
+			if f, ok := j.spawned(gateway, copies, all[len(all)-1]); ok {
 				out = append(out, f)
 			}
 		}
@@ -72,16 +64,12 @@ func findSpawned(j *judgement) []Finding {
 
 // ownedServers returns the servers of an owner that no rule has claimed.
 func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
-	var out []*process.Instance
-	for _, in := range owner.Owned {
-		if j.decisions[in] == nil && in.Service == nil {
-			out = append(out, in)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(owner.Owned), func(in *process.Instance) bool {
+		return j.decisions[in] != nil || in.Service != nil
+	})
 }
 
-func (j *judgement) spawned(gateway *process.Instance, identity string, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
+func (j *judgement) spawned(gateway *process.Instance, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
 	m := modeOf(gateway)
 	open, counted := gateway.Inbound()
 	// A gateway that does not listen itself may be given its connections by another process (a worker of a
@@ -94,21 +82,21 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 		age, known := in.Age()
 		return !known || in == newest || age < m.Idle
 	})
-	if j.excess(idle, copies, m, open) < m.AtLeast || !j.spread(idle, m) {
+	if excess(idle, copies, m, open) < m.AtLeast {
 		return Finding{}, false
 	}
-	proved := provedAge(gateway, m, open, counted, deputy)
-	idle = j.claim(idle)
-	if len(idle) == 0 {
+	if first, last := idle[0].Root().Started, idle[len(idle)-1].Root().Started; m.Proved == 0 && last.Sub(first) < time.Minute {
+		return Finding{}, false // started in one burst of requests, which may still be in progress
+	}
+	if idle = j.claim(idle); len(idle) == 0 {
 		return Finding{}, false
 	}
 	c := claim{
-		severity: Warning, confidence: process.Likely, subjects: idle, parent: gateway,
-		key: fmt.Sprint(gateway.Root().ID(), identity),
+		severity: Warning, subjects: idle, parent: gateway,
+		key: fmt.Sprint(gateway.Root().ID(), copies[0].Identity), remedy: spawnRemedy(gateway, m),
 	}
-	var bytes int64
+	proved := provedAge(gateway, m, open, counted, deputy)
 	for _, in := range copies {
-		bytes += in.RSS()
 		// A child that the gateway's command line does not name may be something else.
 		switch age, _ := in.Age(); {
 		case !slices.Contains(idle, in):
@@ -127,23 +115,27 @@ func (j *judgement) spawned(gateway *process.Instance, identity string, copies [
 		per = "per request"
 	}
 	c.title = fmt.Sprintf("%s keeps one server %s: %s of %s, %s RSS",
-		j.gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(bytes))
+		gatewayTitle(gateway), per, format.Count(len(copies), "instance"), copies[0].Name, format.Bytes(rss(copies)))
 	all := format.Plural(len(copies), "it is", fmt.Sprintf("all %d are", len(copies)))
-	c.evidence = append(j.agesOf(copies), all+" still running: "+m.Why)
-	c.evidence = append(c.evidence, j.gatewayFacts(gateway, len(copies))...)
+	c.evidence = []string{j.agesOf(copies), all + " still running: " + m.Why}
+	if len(m.Missing) > 0 {
+		c.evidence = append(c.evidence, format.List(m.Missing, 2)+" "+format.Plural(len(m.Missing), "is", "are")+" missing from its command line")
+	}
+	if counted {
+		c.evidence = append(c.evidence, connections(gateway, open, len(copies)))
+	}
 	if len(c.others) == 1 && c.others[0] == newest {
 		c.evidence = append(c.evidence, fmt.Sprintf("the newest (pid %d) is kept: it may be working", newest.Main().PID))
 	} else if len(c.others) > 0 {
 		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are kept: they are new, or may be working", len(c.others)))
 	}
-	c.remedy = j.spawnRemedy(gateway, m, idle, len(c.safe) == 0)
 	return j.finding(c), true
 }
 
 // excess returns how many of the idle copies are more than the gateway can be using. As many servers as
 // there are open connections may be working, and which ones cannot be seen. In a mode of one request per
 // server, ten minutes are more than most clients wait.
-func (j *judgement) excess(idle, copies []*process.Instance, m catalog.Mode, open int) int {
+func excess(idle, copies []*process.Instance, m catalog.Mode, open int) int {
 	if !m.PerRequest {
 		return min(len(idle), len(copies)-open)
 	}
@@ -180,67 +172,47 @@ func (j *judgement) startsProgram(gateway, in *process.Instance) bool {
 	})
 }
 
-// spread reports whether the instances started one after another, and not in one burst of requests that may
-// still be in progress.
-func (j *judgement) spread(ins []*process.Instance, m catalog.Mode) bool {
-	if m.Proved > 0 {
-		return true
-	}
-	return ins[len(ins)-1].Root().Started.Sub(ins[0].Root().Started) >= time.Minute
-}
-
-func (j *judgement) gatewayTitle(gateway *process.Instance) string {
-	name := gateway.Name
-	if v := gateway.Version(); v != "" {
-		name += " " + v
-	}
-	where := fmt.Sprintf("pid %d", gateway.Main().PID)
+func gatewayTitle(gateway *process.Instance) string {
+	title := fmt.Sprintf("%s (pid %d", strings.TrimSpace(gateway.Name+" "+gateway.Version()), gateway.Main().PID)
 	if port := gateway.Port(); port != "" {
-		where += ", port " + port
+		title += ", port " + port
 	}
 	if gateway.Service != nil {
-		where += ", started by " + gateway.Service.Manager + " as " + gateway.Service.Name
+		title += ", started by " + gateway.Service.Manager + " as " + gateway.Service.Name
 	} else if gateway.Owner.Kind == process.OwnerService {
-		where += ", started by " + gateway.Owner.Name
+		title += ", started by " + gateway.Owner.Name
 	}
-	return name + " (" + where + ")"
+	return title + ")"
 }
 
-func (j *judgement) gatewayFacts(gateway *process.Instance, copies int) []string {
-	var out []string
-	if absent := modeOf(gateway).Missing; len(absent) > 0 {
-		out = append(out, format.List(absent, 2)+" "+format.Plural(len(absent), "is", "are")+" missing from its command line")
-	}
-	if n, ok := gateway.Inbound(); ok {
-		line := fmt.Sprintf("%s %s open to it, against %s", format.Count(n, "connection"), format.Plural(n, "is", "are"), format.Count(copies, "server"))
-		if n > 0 {
-			line += ": so many may be working"
-			if silence, told := gateway.InboundSilence(); told {
-				line += ", on requests received in the last " + format.Age(silence)
-			}
+// connections compares the open connections to a gateway with its servers.
+func connections(gateway *process.Instance, open, servers int) string {
+	line := fmt.Sprintf("%s %s open to it, against %s",
+		format.Count(open, "connection"), format.Plural(open, "is", "are"), format.Count(servers, "server"))
+	if open > 0 {
+		line += ": so many may be working"
+		if silence, known := gateway.InboundSilence(); known {
+			line += ", on requests received in the last " + format.Age(silence)
 		}
-		out = append(out, line)
 	}
-	return out
+	return line
 }
 
-func (j *judgement) spawnRemedy(gateway *process.Instance, m catalog.Mode, idle []*process.Instance, named bool) Remedy {
-	r := Remedy{Summary: m.Remedy}
-	pm2 := gateway.Owner.Kind == process.OwnerService && strings.HasPrefix(gateway.Owner.Name, "pm2")
-	if pm2 {
-		app := strings.TrimSpace(strings.TrimPrefix(gateway.Owner.Name, "pm2"))
-		if app == "" {
-			app = "NAME"
+func spawnRemedy(gateway *process.Instance, m catalog.Mode) Remedy {
+	if app, pm2 := strings.CutPrefix(gateway.Owner.Name, "pm2"); pm2 && gateway.Owner.Kind == process.OwnerService {
+		app = cmp.Or(strings.TrimSpace(app), "NAME")
+		return Remedy{
+			Summary:  m.Remedy,
+			Steps:    []string{"change args in the app's entry of the pm2 ecosystem file; a plain pm2 restart keeps the old arguments and children"},
+			Commands: []string{"pm2 delete " + app + " && pm2 start ecosystem.config.js --only " + app},
 		}
-		r.Steps = append(r.Steps, "change args in the app's entry of the pm2 ecosystem file; a plain pm2 restart keeps the old arguments and children")
-		r.Commands = append(r.Commands, "pm2 delete "+app+" && pm2 start ecosystem.config.js --only "+app)
-	} else {
-		what := fmt.Sprintf("the gateway (pid %d)", gateway.Main().PID)
-		if gateway.Main().PID == 1 {
-			what = "the container, whose PID 1 is the gateway,"
-		}
-		r.Steps = append(r.Steps, "restart "+what+" with the change: its servers exit with it, unless they ignore a closed stdin")
 	}
-	r.Commands = append(r.Commands, j.reapLine(idle, named))
-	return r
+	what := fmt.Sprintf("the gateway (pid %d)", gateway.Main().PID)
+	if gateway.Main().PID == 1 {
+		what = "the container, whose PID 1 is the gateway,"
+	}
+	return Remedy{
+		Summary: m.Remedy,
+		Steps:   []string{"restart " + what + " with the change: its servers exit with it, unless they ignore a closed stdin"},
+	}
 }

@@ -21,15 +21,13 @@ func (j *judgement) parentless() bool {
 
 func (j *judgement) server(in *process.Instance) Server {
 	d := j.decision(in)
-	s := Server{
+	age, _ := in.Age()
+	return Server{
 		Server: in.Name, PIDs: in.PIDs(), RootPID: in.Root().PID, Owner: in.Owner,
 		RecognisedBy: string(in.Recognition.Confidence) + ", by " + in.Recognition.By, Started: in.Root().Started,
-		RSSBytes: in.RSS(), SwapBytes: in.Swap(), Listen: in.Listen(), Mode: process.ServingMode(*in.Recognition, in.Version()), Verdict: d.verdict, Because: d.because,
+		AgeSeconds: int64(age.Seconds()), RSSBytes: in.RSS(), SwapBytes: in.Swap(), Listen: in.Listen(),
+		Mode: process.ServingMode(*in.Recognition, in.Version()), Verdict: d.verdict, Because: d.because,
 	}
-	if age, ok := in.Age(); ok {
-		s.AgeSeconds = int64(age.Seconds())
-	}
-	return s
 }
 
 // decision is the verdict on one instance, and why it is so.
@@ -47,55 +45,61 @@ func (j *judgement) decision(in *process.Instance) *decision {
 	if d := j.decisions[in]; d != nil {
 		return d
 	}
-	d := new(decision)
 	w, holders := in.Stdin()
+	open, owner := w == process.StdinOpen, in.Owner.String()
 	switch in.Owner.Kind {
 	case process.OwnerService:
-		d.verdict, d.because = Supervised, "kept by "+in.Owner.String()
-	case process.OwnerClient, process.OwnerGateway:
-		d.verdict, d.because = InUse, fmt.Sprintf("its %s %s is running", in.Owner.Kind, in.Owner.String())
-		if w == process.StdinOpen && slices.Contains(holders, in.Owner.PID) {
-			d.because = fmt.Sprintf("its %s %s holds its stdin", in.Owner.Kind, in.Owner.String())
-		} else if w == process.StdinOpen {
-			d.because += " and its stdin is open"
-		}
+		return &decision{Supervised, "kept by " + owner}
 	case process.OwnerTerminal:
-		d.verdict, d.because = InUse, "started by hand from "+in.Owner.String()
+		return &decision{InUse, "started by hand from " + owner}
+	case process.OwnerClient, process.OwnerGateway:
+		what := "is running"
+		if open && slices.Contains(holders, in.Owner.PID) {
+			what = "holds its stdin"
+		} else if open {
+			what += " and its stdin is open"
+		}
+		return &decision{InUse, fmt.Sprintf("its %s %s %s", in.Owner.Kind, owner, what)}
 	case process.OwnerNobody:
-		d.verdict = Unknown
-		switch {
-		case w == process.StdinOpen && len(holders) > 0:
-			d.verdict, d.because = InUse, "adopted by "+in.Owner.String()+", but pid "+format.PIDs(holders, 3)+" "+format.Plural(len(holders), "holds", "hold")+" its stdin"
-		case w == process.StdinOpen:
-			d.because = "adopted by " + in.Owner.String() + ", but its stdin is open"
-		case len(in.Listen()) > 0:
-			d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + in.Owner.String() + ": probably a daemon"
-		case w == process.StdinNoPipe:
-			d.because = "runs under " + in.Owner.String() + " without a pipe at its stdin: started as a daemon"
-		case w == process.StdinUnreadable:
-			d.because = "runs under " + in.Owner.String() + "; its stdin is unreadable"
-		default:
-			d.because = "runs under " + in.Owner.String() + "; whether it is in use cannot be seen"
-		}
-	default:
-		d.verdict, d.because = Unknown, "its parent is no known MCP client"
-		if in.Owner.PID != 0 && in.Owner.Name != "" {
-			d.because = "its parent " + in.Owner.String() + " is running"
-		}
-		if w == process.StdinOpen {
-			d.verdict, d.because = InUse, d.because+", and its stdin is open"
-		}
+		return j.adopted(in, w, holders)
+	}
+	d := &decision{Unknown, "its parent is no known MCP client"}
+	if in.Owner.PID != 0 && in.Owner.Name != "" {
+		d.because = "its parent " + owner + " is running"
+	}
+	if open {
+		d.verdict, d.because = InUse, d.because+", and its stdin is open"
 	}
 	return d
 }
 
+// adopted is the verdict on an adopted instance that no rule has claimed.
+func (j *judgement) adopted(in *process.Instance, w process.StdinState, holders []int) *decision {
+	owner := in.Owner.String()
+	switch {
+	case w == process.StdinOpen && len(holders) > 0:
+		return &decision{InUse, "adopted by " + owner + ", but pid " + format.PIDs(holders, 3) + " " +
+			format.Plural(len(holders), "holds", "hold") + " its stdin"}
+	case w == process.StdinOpen:
+		return &decision{Unknown, "adopted by " + owner + ", but its stdin is open"}
+	case len(in.Listen()) > 0:
+		return &decision{Unknown, "listens on " + format.List(in.Listen(), 2) + " and runs under " + owner + ": probably a daemon"}
+	case w == process.StdinNoPipe:
+		return &decision{Unknown, "runs under " + owner + " without a pipe at its stdin: started as a daemon"}
+	case w == process.StdinUnreadable:
+		return &decision{Unknown, "runs under " + owner + "; its stdin is unreadable"}
+	}
+	return &decision{Unknown, "runs under " + owner + "; whether it is in use cannot be seen"}
+}
+
 func (j *judgement) owning(in *process.Instance) Owning {
-	o := Owning{Name: in.Name, PID: in.Main().PID, Started: in.Root().Started, RSSBytes: in.RSS(), Listen: in.Listen(), Version: in.Version(), Servers: len(in.Owned)}
+	age, _ := in.Age()
+	o := Owning{
+		Name: in.Name, PID: in.Main().PID, Started: in.Root().Started, AgeSeconds: int64(age.Seconds()), RSSBytes: in.RSS(),
+		Listen: in.Listen(), Version: in.Version(), Servers: len(in.Owned),
+	}
 	if in.Role == process.RoleGateway {
 		o.Mode = process.ServingMode(*in.Recognition, o.Version)
-	}
-	if age, ok := in.Age(); ok {
-		o.AgeSeconds = int64(age.Seconds())
 	}
 	return o
 }

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"slices"
 
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/process"
@@ -29,45 +28,36 @@ var _ = register(Rule{
 const manyZombies = 2
 
 func findZombies(j *judgement) []Finding {
-	below := map[*process.Instance][]int32{}
+	below := map[*process.Instance][]*process.Instance{}
 	for i, p := range j.Forest.Processes {
 		if p.State != "Z" || j.Forest.Parent[i] == process.None {
 			continue
 		}
 		if over := j.InstanceOf[j.Forest.Parent[i]]; over != nil && over.Role != process.RoleHelper {
-			below[over] = append(below[over], int32(i))
+			node := int32(i)
+			below[over] = append(below[over], &process.Instance{Table: j.Table, RootNode: node, MainNode: node, Members: []int32{node}})
 		}
 	}
 	var out []Finding
 	for _, parent := range j.Instances {
-		dead := slices.DeleteFunc(below[parent], func(node int32) bool {
-			p := j.Process(node)
-			return j.OlderThan > 0 && (p.Started.IsZero() || j.Now.Sub(p.Started) < j.OlderThan)
-		})
-		if len(dead) >= manyZombies {
+		if dead := j.oldEnough(below[parent]); len(dead) >= manyZombies {
 			out = append(out, j.zombies(parent, dead))
 		}
 	}
 	return out
 }
 
-func (j *judgement) zombies(parent *process.Instance, dead []int32) Finding {
-	pid := j.Process(j.Forest.Parent[dead[0]]).PID
-	var subjects []*process.Instance
-	for _, node := range dead {
-		subjects = append(subjects, &process.Instance{Table: j.Table, RootNode: node, MainNode: node, Members: []int32{node}})
-	}
+func (j *judgement) zombies(parent *process.Instance, dead []*process.Instance) Finding {
+	pid := j.Process(j.Forest.Parent[dead[0].RootNode]).PID
 	c := claim{
-		severity: Warning, confidence: process.Certain, subjects: subjects, parent: parent,
-		key:      fmt.Sprint(parent.Root().ID()),
+		confidence: process.Certain, subjects: dead, parent: parent, key: fmt.Sprint(parent.Root().ID()),
 		title:    fmt.Sprintf("%s (pid %d) has not waited for %s", parent.Name, pid, format.Count(len(dead), "exited child process")),
-		evidence: []string{"they are in state Z: exited, holding a PID and no memory"},
+		evidence: []string{"they are in state Z: exited, holding a PID and no memory", j.agesOf(dead)},
 		remedy: Remedy{
 			Summary: fmt.Sprintf("restart %s (pid %d): a kill does nothing to a zombie", parent.Name, pid),
 			Steps:   []string{"update it: it has to wait for each child that it starts"},
 		},
 	}
-	c.evidence = append(c.evidence, j.agesOf(subjects)...)
 	if pid == 1 {
 		c.evidence = append(c.evidence, "it is PID 1 and adopts other processes, so not all of them were MCP servers")
 		c.remedy.Summary = "give the container an init that waits for children; a kill does nothing to a zombie"

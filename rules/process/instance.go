@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -44,6 +45,9 @@ func (in *Instance) setName() {
 		in.Name = strings.ToValidUTF8(in.Name[:longest], "") + "..."
 	}
 }
+
+// String names an instance by its main process: "Claude Code (pid 71400)".
+func (in *Instance) String() string { return fmt.Sprintf("%s (pid %d)", in.Name, in.Main().PID) }
 
 // Root is the topmost process of the instance.
 func (in *Instance) Root() *scan.Process { return in.Table.Process(in.RootNode) }
@@ -181,8 +185,11 @@ func (in *Instance) Launchers() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// HasTerminal reports whether the process that does the work has a terminal.
+func (in *Instance) HasTerminal() bool { return in.Main().TTY != "" && in.Main().TTY != "-" }
+
 // NonInteractive reports whether a client runs without a person in front of it, as its command line says.
 func (in *Instance) NonInteractive() bool {
-	tty, rec := in.Main().TTY, in.Recognition
-	return (tty == "" || tty == "-") && rec.By != ByRelation && rec.Client.NonInteractive(rec.Command.Args)
+	rec := in.Recognition
+	return !in.HasTerminal() && rec.By != ByRelation && rec.Client.NonInteractive(rec.Command.Args)
 }

@@ -61,10 +61,7 @@ func (in *Instance) OuterStdin() (state StdinState, holders []int) {
 // heldBelow returns the stdin of one of the instance's servers that a process outside of the instance may hold; nil for
 // none.
 func (in *Instance) heldBelow() *scan.Stdin {
-	outside := func(pid int) bool {
-		at := in.Table.Forest.Node(pid)
-		return at == None || in.Table.InstanceOf[at] != in
-	}
+	outside := func(pid int) bool { return in.Table.InstanceAt(pid) != in }
 	for _, m := range in.Members {
 		p := in.Table.Process(m)
 		if in.Table.Role(m) == RoleServer && StdinOf(p) == StdinOpen && (p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, outside)) {

@@ -165,15 +165,25 @@ func (t *Table) service(in *Instance) *scan.Service {
 	return nil
 }
 
-// WithRole returns the instances of a role, ascending by their root's PID.
-func (t *Table) WithRole(role Role) []*Instance {
-	var out []*Instance
-	for _, in := range t.Instances {
-		if in.Role == role {
-			out = append(out, in)
-		}
+// WithRole returns the instances of some roles, ascending by their root's PID.
+func (t *Table) WithRole(roles ...Role) []*Instance {
+	return slices.DeleteFunc(slices.Clone(t.Instances), func(in *Instance) bool { return !slices.Contains(roles, in.Role) })
+}
+
+// InstanceAt returns the instance that a process belongs to; nil for none.
+func (t *Table) InstanceAt(pid int) *Instance {
+	if at := t.Forest.Node(pid); at != None {
+		return t.InstanceOf[at]
 	}
-	return out
+	return nil
+}
+
+// Over returns the instance that the parent of an instance belongs to; nil for none.
+func (t *Table) Over(in *Instance) *Instance {
+	if up := t.Forest.Parent[in.RootNode]; up != None {
+		return t.InstanceOf[up]
+	}
+	return nil
 }
 
 // SortByStart sorts instances by age, the oldest first. PIDs say nothing about age once they have wrapped around.
