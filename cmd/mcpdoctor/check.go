@@ -33,13 +33,12 @@ const (
 )
 
 type checkOptions struct {
-	json    bool
+	output
 	timeout span
-	color   choice
 }
 
 func newCheck(w *world) *cobra.Command {
-	o := &checkOptions{timeout: span{checkTimeout}, color: choice{value: "auto", of: []string{"auto", "always", "never"}}}
+	o := &checkOptions{timeout: span{checkTimeout}}
 	c := verb(&cobra.Command{
 		Use:   "check [flags] -- COMMAND [ARG...]",
 		Short: "Test whether a stdio server exits with its client.",
@@ -50,12 +49,10 @@ func newCheck(w *world) *cobra.Command {
 		Example: "  mcpdoctor check -- node server.mjs\n  mcpdoctor check --timeout 5s -- npx -y @modelcontextprotocol/server-everything\n  mcpdoctor check --json -- uv run server.py",
 		Args:    cobra.ArbitraryArgs,
 	}, func(ctx context.Context, args []string) error { return o.run(ctx, w, args) })
+	o.flags(c, "print the result as JSON", "")
 	f := c.Flags()
 	f.SetInterspersed(false) // flags after the command belong to it
-	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	f.Var(&o.timeout, "timeout", "how long all processes may take to exit, each time")
-	f.Var(&o.color, "color", "use colour")
-	offer(c, "color", o.color.of)
 	return c
 }
 
@@ -91,15 +88,10 @@ func (o *checkOptions) run(ctx context.Context, w *world, command []string) erro
 	}
 	r := diagnose.Stdio(found)
 	r.Taken, r.Tool = taken, rules.Tool{Name: "mcpdoctor", Version: version()}
-	if o.json {
-		err = report.CheckJSON(w.out, r)
-	} else {
-		err = report.CheckText(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value)})
+	if err := printResult(w, o.output, "result", r, report.CheckJSON, report.CheckText); err != nil {
+		return err
 	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("cannot write the result: %w", err)
-	case r.Failed > 0:
+	if r.Failed > 0 {
 		return errFound
 	}
 	return nil

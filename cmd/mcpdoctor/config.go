@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +11,7 @@ import (
 )
 
 func newConfig(w *world) *cobra.Command {
-	var asJSON, verbose bool
-	color := choice{value: "auto", of: []string{"auto", "always", "never"}}
+	var o output
 	c := verb(&cobra.Command{
 		Use:   "config",
 		Short: "List the configured MCP servers, how many of each run, and what invites leaks.",
@@ -28,20 +26,8 @@ func newConfig(w *world) *cobra.Command {
 		}
 		r := s.Configured.Report()
 		r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-		if asJSON {
-			err = report.ConfigJSON(w.out, r)
-		} else {
-			err = report.ConfigText(w.out, r, report.Options{Width: w.width(), Color: w.colour(color.value), Verbose: verbose})
-		}
-		if err != nil {
-			return fmt.Errorf("cannot write the configuration: %w", err)
-		}
-		return nil
+		return printResult(w, o, "configuration", r, report.ConfigJSON, report.ConfigText)
 	})
-	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print the configuration as JSON")
-	f.Var(&color, "color", "use colour")
-	f.BoolVarP(&verbose, "verbose", "v", false, "list every place that was read")
-	offer(c, "color", color.of)
+	o.flags(c, "print the configuration as JSON", "list every place that was read")
 	return c
 }

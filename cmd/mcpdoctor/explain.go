@@ -15,7 +15,7 @@ func newExplain(w *world) *cobra.Command {
 		Short:             "Explain a rule: what it looks for, when it can be wrong, what to change.",
 		Example:           "  mcpdoctor explain\n  mcpdoctor explain orphan",
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRules,
+		ValidArgsFunction: cobra.FixedCompletions(titles(rules.Rules()), cobra.ShellCompDirectiveNoFileComp),
 	}, func(_ context.Context, args []string) error {
 		o := report.Options{Width: w.width(), Color: w.colour("auto")}
 		if len(args) == 0 {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mcpdoctor/report"
 	"mcpdoctor/rules"
 )
 
@@ -30,24 +33,49 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// fileName is a flag that takes the name of a file. An empty name is an unset variable of a script, and not a flag
-// that was not given.
-type fileName struct{ name *string }
-
-func (f *fileName) String() string {
-	if f.name == nil {
-		return ""
-	}
-	return *f.name
+// output is how a verb prints its result.
+type output struct {
+	json    bool
+	color   choice
+	verbose bool
 }
-func (f *fileName) Type() string { return "file" }
 
-func (f *fileName) Set(name string) error {
-	if name == "" {
-		return fmt.Errorf("the name is empty")
+// flags adds --json, --color and --verbose to a verb; the last only if it says what it prints.
+func (o *output) flags(c *cobra.Command, json, verbose string) {
+	o.color = choice{value: "auto", of: []string{"auto", "always", "never"}}
+	c.Flags().BoolVar(&o.json, "json", false, json)
+	c.Flags().Var(&o.color, "color", "when to use colour")
+	offer(c, "color", o.color.of)
+	if verbose != "" {
+		c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, verbose)
 	}
-	*f.name = name
+}
+
+// printResult writes what a verb has found, as JSON or as text.
+func printResult[T any](w *world, o output, what string, r T,
+	asJSON func(io.Writer, T) error, asText func(io.Writer, T, report.Options) error) error {
+	var err error
+	if o.json {
+		err = asJSON(w.out, r)
+	} else {
+		err = asText(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Verbose: o.verbose})
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the %s: %w", what, err)
+	}
 	return nil
+}
+
+// fileFlag adds a flag that takes the name of a file. An empty name is an unset variable of a script, and not a flag
+// that was not given.
+func fileFlag(c *cobra.Command, to *string, flag, usage string) {
+	c.Flags().Func(flag, usage, func(name string) error {
+		if name == "" {
+			return errors.New("the name is empty")
+		}
+		*to = name
+		return nil
+	})
 }
 
 // span is a flag that takes a duration, days included: 90s, 10m, 1h30m, 2d.
@@ -64,11 +92,10 @@ func (s *span) String() string {
 		return fmt.Sprintf("%dd", days)
 	}
 	text := rest.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	for _, none := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, none) {
+			text = text[:len(text)-2]
+		}
 	}
 	if days > 0 {
 		text = fmt.Sprintf("%dd%s", days, text)
@@ -77,75 +104,58 @@ func (s *span) String() string {
 }
 
 func (s *span) Set(text string) error {
-	rest := text
-	var days time.Duration
-	if d, after, ok := strings.Cut(text, "d"); ok {
-		n, err := strconv.ParseUint(d, 10, 16)
-		if err != nil {
-			return fmt.Errorf("use a duration such as 90s, 10m, 1h30m or 2d")
-		}
-		days, rest = time.Duration(n)*24*time.Hour, after
-	}
+	var n uint64
 	var d time.Duration
-	if rest != "" || days == 0 {
-		var err error
-		if d, err = time.ParseDuration(rest); err != nil || d < 0 {
-			return fmt.Errorf("use a duration such as 90s, 10m, 1h30m or 2d")
-		}
+	before, rest, hasDays := strings.Cut(text, "d")
+	var badDays, badRest error
+	if hasDays {
+		n, badDays = strconv.ParseUint(before, 10, 16)
+	} else {
+		rest = text
 	}
+	if rest != "" || n == 0 {
+		d, badRest = time.ParseDuration(rest)
+	}
+	if badDays != nil || badRest != nil || d < 0 {
+		return errors.New("use a duration such as 90s, 10m, 1h30m or 2d")
+	}
+	days := time.Duration(n) * 24 * time.Hour
 	if days > math.MaxInt64-d {
-		return fmt.Errorf("the duration is too long")
+		return errors.New("the duration is too long")
 	}
 	s.Duration = days + d
 	return nil
 }
 
-// ruleIDs is a repeatable flag that names a rule.
-type ruleIDs struct{ ids []string }
-
-func (r *ruleIDs) String() string { return strings.Join(r.ids, ",") }
-func (r *ruleIDs) Type() string   { return "rule" }
-
-func (r *ruleIDs) Set(id string) error {
-	switch rule := rules.Lookup(id); {
-	case rule == nil:
-		return fmt.Errorf("no such rule; there are %s", strings.Join(scanned(), ", "))
-	case rule.Probe:
-		return fmt.Errorf("mcpdoctor probe URL finds it, scan and reap do not")
-	}
-	if !slices.Contains(r.ids, id) {
-		r.ids = append(r.ids, id)
-	}
-	return nil
-}
-
-// scanned returns the IDs of the rules that judge processes.
-func scanned() []string {
-	var ids []string
-	for _, r := range rules.Rules() {
-		if !r.Probe {
-			ids = append(ids, r.ID)
+// ruleFlag adds the repeatable flag that names a rule which judges processes.
+func ruleFlag(c *cobra.Command, to *[]string, usage string) {
+	scanned := slices.DeleteFunc(rules.Rules(), func(r *rules.Rule) bool { return r.Probe })
+	c.Flags().Func("rule", usage, func(id string) error {
+		switch rule := rules.Lookup(id); {
+		case rule == nil:
+			var ids []string
+			for _, r := range scanned {
+				ids = append(ids, r.ID)
+			}
+			return fmt.Errorf("no such rule; there are %s", strings.Join(ids, ", "))
+		case rule.Probe:
+			return errors.New("mcpdoctor probe URL finds it, scan and reap do not")
 		}
-	}
-	return ids
+		if !slices.Contains(*to, id) {
+			*to = append(*to, id)
+		}
+		return nil
+	})
+	offer(c, "rule", titles(scanned))
 }
 
-// completeRules completes rule IDs.
-func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return titles(rules.Rules())
-}
-
-// completeScanned completes the IDs of rules that judge processes.
-func completeScanned(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return titles(slices.DeleteFunc(rules.Rules(), func(r *rules.Rule) bool { return r.Probe }))
-}
-
-func titles(of []*rules.Rule) ([]string, cobra.ShellCompDirective) {
+// titles are the IDs of rules with their titles, for completion.
+func titles(of []*rules.Rule) []string {
 	var out []string
 	for _, r := range of {
 		out = append(out, r.ID+"\t"+r.Title)
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out
 }
 
 // offer completes a flag from a few words.

@@ -28,19 +28,14 @@ const (
 )
 
 type probeOptions struct {
+	output
 	sessions int
 	headers  texts
 	timeout  span
-	json     bool
-	color    choice
-	verbose  bool
 }
 
 func newProbe(w *world) *cobra.Command {
-	o := &probeOptions{
-		sessions: usualSessions, timeout: span{usualTimeout},
-		color: choice{value: "auto", of: []string{"auto", "always", "never"}},
-	}
+	o := &probeOptions{sessions: usualSessions, timeout: span{usualTimeout}}
 	c := verb(&cobra.Command{
 		Use:   "probe URL",
 		Short: "Test whether an MCP server over HTTP leaks.",
@@ -53,14 +48,11 @@ func newProbe(w *world) *cobra.Command {
 		Example: "  mcpdoctor probe http://127.0.0.1:8000/mcp\n  mcpdoctor probe http://127.0.0.1:8000/mcp --sessions 2000\n  mcpdoctor probe https://mcp.example/mcp --header \"Authorization: Bearer $TOKEN\" --json",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, args []string) error { return o.run(ctx, w, args[0]) })
+	o.flags(c, "print the result as JSON", "print every request with its answer, and every process")
 	f := c.Flags()
 	f.IntVar(&o.sessions, "sessions", o.sessions, "number of sessions to open and drop; memory is judged from "+fmt.Sprint(facts.LeastForMemory)+" on")
 	f.Var(&o.headers, "header", "send the header `NAME:VALUE` with every request; never shown (repeatable)")
 	f.Var(&o.timeout, "timeout", "limit for all requests; deleting the sessions may take "+format.Age(endpoint.CleanupTime)+" more")
-	f.BoolVar(&o.json, "json", false, "print the result as JSON")
-	f.Var(&o.color, "color", "use colour")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every request with its answer, and every process")
-	offer(c, "color", o.color.of)
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	return c
 }
@@ -101,13 +93,8 @@ func (o *probeOptions) run(ctx context.Context, w *world, address string) error 
 	}
 	r := diagnose.Endpoint(e, w.now())
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	if o.json {
-		err = report.EndpointJSON(w.out, r)
-	} else {
-		err = report.EndpointText(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Verbose: o.verbose})
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the result: %w", err)
+	if err := printResult(w, o.output, "result", r, report.EndpointJSON, report.EndpointText); err != nil {
+		return err
 	}
 	if r.Fails() {
 		return errFound

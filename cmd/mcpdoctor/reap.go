@@ -41,26 +41,21 @@ const longestWait = 10 * time.Minute
 const verifyLimit = 10 * time.Second
 
 type reapOptions struct {
+	output
 	olderThan span
-	rules     ruleIDs
+	rules     []string
 	yes       bool
 	dryRun    bool
 	grace     span
 	settle    span
 	max       int
 	allUsers  bool
-	json      bool
 	log       string
 	from      string
-	color     choice
-	verbose   bool
 }
 
 func newReap(w *world) *cobra.Command {
-	o := &reapOptions{
-		grace: span{usualGrace}, settle: span{usualSettle}, max: usualMax,
-		color: choice{value: "auto", of: []string{"auto", "always", "never"}},
-	}
+	o := &reapOptions{grace: span{usualGrace}, settle: span{usualSettle}, max: usualMax}
 	var c *cobra.Command
 	c = verb(&cobra.Command{
 		Use:   "reap",
@@ -82,23 +77,19 @@ func newReap(w *world) *cobra.Command {
 		}
 		return o.reap(ctx, w)
 	})
+	o.flags(c, "print the result as JSON", "show every process")
 	f := c.Flags()
 	f.Var(&o.olderThan, "older-than", "terminate processes at least this old (90s, 10m, 1h30m, 2d); required to terminate anything")
 	f.Lookup("older-than").DefValue = "" // 0s would look as if all ages were meant
-	f.Var(&o.rules, "rule", "only what this rule found, including what needs confirmation (repeatable)")
+	ruleFlag(c, &o.rules, "only what this `rule` found, including what needs confirmation (repeatable)")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&o.dryRun, "dry-run", false, "show what would be terminated, and terminate nothing")
 	f.Var(&o.grace, "grace", "time between SIGTERM and SIGKILL")
 	f.Var(&o.settle, "settle", "time between the two looks; some servers need 15s to exit after their client")
 	f.IntVar(&o.max, "max", o.max, "terminate nothing if more processes than this are planned")
 	f.BoolVar(&o.allUsers, "all-users", false, "include other users' processes (root only)")
-	f.BoolVar(&o.json, "json", false, "print the result as JSON")
-	f.Var(&fileName{&o.log}, "log", "append one line of JSON per instance to this `file`")
-	f.Var(&fileName{&o.from}, "from", "plan on a saved snapshot in this `file` (- for stdin); nothing is terminated")
-	f.Var(&o.color, "color", "when to use colour")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show every process")
-	offer(c, "color", o.color.of)
-	_ = c.RegisterFlagCompletionFunc("rule", completeScanned)
+	fileFlag(c, &o.log, "log", "append one line of JSON per instance to this `file`")
+	fileFlag(c, &o.from, "from", "plan on a saved snapshot in this `file` (- for stdin); nothing is terminated")
 	return c
 }
 
@@ -157,7 +148,7 @@ func (o *reapOptions) show(ctx context.Context, w *world, asked bool) error {
 func (o *reapOptions) plan(seen *process.Recognised, settled map[scan.ID]bool, self int) *reap.Plan {
 	r := rules.Judge(seen, rules.Options{Settled: settled})
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	return reap.New(seen, r, reap.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules.ids, Self: self, AllUsers: o.allUsers})
+	return reap.New(seen, r, reap.Consent{OlderThan: o.olderThan.Duration, Rules: o.rules, Self: self, AllUsers: o.allUsers})
 }
 
 // reap terminates what the plan contains.
@@ -302,14 +293,5 @@ func (o *reapOptions) ask(ctx context.Context, w *world, plan *reap.Plan) error 
 }
 
 func (o *reapOptions) print(w *world, plan *reap.Plan, text func(io.Writer, *reap.Plan, report.Options) error) error {
-	var err error
-	if o.json {
-		err = report.PlanJSON(w.out, plan)
-	} else {
-		err = text(w.out, plan, report.Options{Width: w.width(), Color: w.colour(o.color.value), Verbose: o.verbose})
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the result: %w", err)
-	}
-	return nil
+	return printResult(w, o.output, "result", plan, report.PlanJSON, text)
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,23 +19,18 @@ import (
 )
 
 type scanOptions struct {
-	json      bool
+	output
 	from      string
 	baseline  string
-	rules     ruleIDs
+	rules     []string
 	failOn    choice
-	color     choice
 	olderThan span
-	verbose   bool
 	all       bool
 	pss       bool
 }
 
 func newScan(w *world) *cobra.Command {
-	o := &scanOptions{
-		failOn: choice{value: "warning", of: []string{"info", "warning", "error", "never"}},
-		color:  choice{value: "auto", of: []string{"auto", "always", "never"}},
-	}
+	o := &scanOptions{failOn: choice{value: "warning", of: []string{"info", "warning", "error", "never"}}}
 	c := verb(&cobra.Command{
 		Use:   "scan",
 		Short: "Find leaked MCP servers, and what made them leak.",
@@ -44,25 +39,22 @@ func newScan(w *world) *cobra.Command {
 		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps -eo pid,ppid,etimes,rss,args | mcpdoctor scan --from -",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
+	o.flags(c, "print the report as JSON", "print every process, and every server with its owner")
+	fileFlag(c, &o.from, "from", "read a snapshot or the text of ps from this `file` (- for stdin)")
+	fileFlag(c, &o.baseline, "baseline", "compare with the earlier snapshot in this `file`")
+	ruleFlag(c, &o.rules, "only findings of this `rule` (repeatable)")
 	f := c.Flags()
-	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.Var(&fileName{&o.from}, "from", "read a snapshot or the text of ps from this `file` (- for stdin)")
-	f.Var(&fileName{&o.baseline}, "baseline", "compare with the earlier snapshot in this `file`")
-	f.Var(&o.rules, "rule", "only findings of this rule (repeatable)")
 	f.Var(&o.failOn, "fail-on", "lowest severity for exit code 1")
 	f.Var(&o.olderThan, "older-than", "only processes at least this old")
-	f.Var(&o.color, "color", "use colour")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "print every process, and every server with its owner")
 	f.BoolVar(&o.all, "all", false, "same as -v")
 	f.BoolVar(&o.pss, "pss", false, "read PSS, the memory that terminating frees (slow for large processes)")
 	offer(c, "fail-on", o.failOn.of)
-	offer(c, "color", o.color.of)
-	_ = c.RegisterFlagCompletionFunc("rule", completeScanned)
 	return c
 }
 
 func (o *scanOptions) run(ctx context.Context, w *world) error {
-	judge := rules.Options{Only: o.rules.ids, OlderThan: o.olderThan.Duration}
+	o.verbose = o.verbose || o.all
+	judge := rules.Options{Only: o.rules, OlderThan: o.olderThan.Duration}
 	if o.from == "-" && o.baseline == "-" {
 		return &problem{what: "--from and --baseline cannot both be stdin", hint: "save one of them to a file"}
 	}
@@ -80,7 +72,7 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 		}
 		seen = process.Recognise(snap)
 	} else {
-		s, err := w.lookTwice(ctx, look.Options{PSS: o.pss, Thorough: o.verbose || o.all})
+		s, err := w.lookTwice(ctx, look.Options{PSS: o.pss, Thorough: o.verbose})
 		if err != nil {
 			return err
 		}
@@ -88,14 +80,11 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	}
 	r := rules.Judge(seen, judge)
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	var err error
-	if o.json {
-		err = report.JSON(w.out, r)
-	} else {
-		err = report.Text(w.out, r, report.Options{Width: w.width(), Color: w.colour(o.color.value), Asked: o.asked(), Verbose: o.verbose || o.all})
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the report: %w", err)
+	if err := printResult(w, o.output, "report", r, report.JSON, func(out io.Writer, r *rules.Report, show report.Options) error {
+		show.Asked = o.asked()
+		return report.Text(out, r, show)
+	}); err != nil {
+		return err
 	}
 	switch {
 	case o.fails(r):
@@ -109,8 +98,8 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 // asked describes what the findings were limited to; empty for all.
 func (o *scanOptions) asked() string {
 	var limits []string
-	if len(o.rules.ids) > 0 {
-		limits = append(limits, "by "+strings.Join(o.rules.ids, " or "))
+	if len(o.rules) > 0 {
+		limits = append(limits, "by "+strings.Join(o.rules, " or "))
 	}
 	if o.olderThan.Duration > 0 {
 		limits = append(limits, "older than "+format.Age(o.olderThan.Duration))
@@ -120,15 +109,9 @@ func (o *scanOptions) asked() string {
 
 // fails reports whether a finding is at least as severe as --fail-on.
 func (o *scanOptions) fails(r *rules.Report) bool {
-	if o.failOn.value == "never" {
-		return false
-	}
-	for _, f := range r.Findings {
-		if f.Severity.Rank() >= rules.Severity(o.failOn.value).Rank() {
-			return true
-		}
-	}
-	return false
+	return o.failOn.value != "never" && slices.ContainsFunc(r.Findings, func(f rules.Finding) bool {
+		return f.Severity.Rank() >= rules.Severity(o.failOn.value).Rank()
+	})
 }
 
 // read reads a snapshot or the text of ps from a file or stdin.

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
-	"io"
 	"strings"
+	"text/template"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -12,13 +13,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// job is what a scheduler runs: program reap --settle 20s --older-than olderThan. It can afford to wait for
+// job is what a scheduler runs: Program reap --settle 20s --older-than OlderThan. It can afford to wait for
 // the slowest server that is known to exit after its client.
 type job struct {
-	program   string // absolute path of mcpdoctor, with graphic characters only
-	olderThan string // in the syntax of the flag
+	Program   string // absolute path of mcpdoctor, with graphic characters only, quoted for the scheduler
+	OlderThan string // in the syntax of the flag
+	Seconds   int    // between two runs
+	Log       string // of launchd
 	home      string // of the user who runs schedule
 }
+
+// schedules has a template for each scheduler.
+//
+// cron: the minutes are a list, since POSIX has no steps (*/15), and not the quarters of the hour, when everything
+// else starts. The output is kept: reap is silent when there is nothing to do, and cron mails the rest.
+//
+// systemd: the timer does not catch up on missed runs (Persistent=), since leaked processes do not outlive the boot.
+// It needs no random delay: systemd moves it within a minute (AccuracySec=).
+//
+// launchd: an XML comment may not contain two hyphens, so none names a flag.
+//
+//go:embed schedules
+var schedules embed.FS
 
 // every is the interval of the job, and the longest that a leaked server outlives --older-than. A run that
 // finds nothing takes less than 0.1 s of processor time, so the interval can be short.
@@ -29,13 +45,14 @@ type scheduler struct {
 	word  string
 	short string
 	typed []string // what people type instead
-	write func(job) (string, error)
+	file  string   // its template
+	quote func(*job) error
 }
 
 var schedulers = []scheduler{
-	{word: "cron", short: "Print a crontab line.", typed: []string{"crontab", "crond"}, write: cronTable},
-	{word: "systemd", short: "Print a shell script that installs a systemd user timer.", typed: []string{"systemctl", "timer"}, write: systemdScript},
-	{word: "launchd", short: "Print a launchd agent.", typed: []string{"launchctl", "launchagent", "plist"}, write: launchdAgent},
+	{"cron", "Print a crontab line.", []string{"crontab", "crond"}, "cron.crontab", forCron},
+	{"systemd", "Print a shell script that installs a systemd user timer.", []string{"systemctl", "timer"}, "systemd.sh", forSystemd},
+	{"launchd", "Print a launchd agent.", []string{"launchctl", "launchagent", "plist"}, "launchd.plist", forLaunchd},
 }
 
 // leastAge keeps a job from terminating servers that have only just lost their client.
@@ -62,11 +79,12 @@ func newSchedule(w *world) *cobra.Command {
 			Use: s.word, Short: s.short, SuggestFor: s.typed, Args: cobra.NoArgs,
 			Example: "  mcpdoctor schedule --older-than 2d " + s.word,
 		}, func(context.Context, []string) error {
-			text, err := s.schedule(w, age)
+			j, err := s.job(w, age)
 			if err != nil {
 				return err
 			}
-			if _, err := io.WriteString(w.out, text); err != nil {
+			text := template.Must(template.ParseFS(schedules, "schedules/"+s.file))
+			if err := text.Execute(w.out, j); err != nil {
 				return fmt.Errorf("cannot write the schedule: %w", err)
 			}
 			return nil
@@ -88,30 +106,33 @@ func noScheduler(c *cobra.Command, args []string) error {
 	return p
 }
 
-func (s scheduler) schedule(w *world, age span) (string, error) {
+// job fills in the template of a scheduler.
+func (s scheduler) job(w *world, age span) (*job, error) {
 	if age.Duration < leastAge {
-		return "", &problem{
+		return nil, &problem{
 			what: "--older-than " + age.String() + " is too short for a schedule: servers that have just lost their client may still exit",
 			hint: "use at least 1m; 1h is usual",
 		}
 	}
 	program, err := w.program()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if !strings.HasPrefix(program, "/") {
-		return "", &problem{
+		return nil, &problem{
 			what: fmt.Sprintf("%s needs an absolute path, and this is %s", s.word, program),
-			hint: fmt.Sprintf("on Windows, use the Task Scheduler: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q", int(every.Minutes()), "mcpdoctor reap --settle 20s --older-than "+age.String()),
+			hint: fmt.Sprintf("on Windows, use the Task Scheduler: schtasks /create /tn mcpdoctor /sc minute /mo %d /tr %q",
+				int(every.Minutes()), "mcpdoctor reap --settle 20s --older-than "+age.String()),
 		}
 	}
 	if !graphic(program) {
-		return "", &problem{
+		return nil, &problem{
 			what: "the path of mcpdoctor has control characters, which no scheduler takes: " + program,
 			hint: "link to it from another path, and call it by that path",
 		}
 	}
-	return s.write(job{program: program, olderThan: age.String(), home: home(w.getenv)})
+	j := &job{Program: program, OlderThan: age.String(), Seconds: int(every.Seconds()), home: home(w.getenv)}
+	return j, s.quote(j)
 }
 
 // graphic reports whether a path can be written to a file of lines, to XML and to a terminal: it is UTF-8

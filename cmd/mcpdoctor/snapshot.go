@@ -41,6 +41,6 @@ func newSnapshot(w *world) *cobra.Command {
 		return f.Close()
 	})
 	c.Flags().BoolVar(&pss, "pss", false, "read PSS, the memory that terminating frees (slow for large processes)")
-	c.Flags().Var(&fileName{&out}, "out", "write to this `file` instead of stdout")
+	fileFlag(c, &out, "out", "write to this `file` instead of stdout")
 	return c
 }
