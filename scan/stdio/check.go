@@ -233,7 +233,7 @@ func (s *server) shutDown(way facts.Way, top *scan.Process) error {
 		return s.pipes.stdin.Close()
 	case facts.KillClient:
 		defer s.pipes.close() // the client's ends
-		if err := s.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+		if err := terminate.KillChild(s.cmd.Process); !errors.Is(err, os.ErrProcessDone) {
 			return err // nil too
 		}
 		return nil // it exits with the first process of the server

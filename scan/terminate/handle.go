@@ -94,3 +94,6 @@ func (h *process) send(s sig) error {
 	}
 	return h.signal(s)
 }
+
+// KillChild kills a child of this process that has not been waited for, so that its PID is still its own.
+func KillChild(p *os.Process) error { return p.Kill() }

@@ -12,10 +12,6 @@ import (
 	"testing"
 )
 
-// exempt are the places outside of this package that may kill: scan/stdio kills the stand-in for a client
-// that it started itself, whose handle package os has had since its start.
-var exempt = []string{"scan/stdio/check.go: Process.Kill"}
-
 // TestOnlyThisPackageSignals reads the sources of the module, for all systems, and finds every reference
 // to a way to signal a process.
 func TestOnlyThisPackageSignals(t *testing.T) {
@@ -54,14 +50,7 @@ func TestOnlyThisPackageSignals(t *testing.T) {
 		t.Fatalf("%d sources: %v", files, err)
 	}
 	for place := range found {
-		if !slices.Contains(exempt, place) {
-			t.Errorf("%s: only scan/terminate may signal", place)
-		}
-	}
-	for _, place := range exempt {
-		if !found[place] {
-			t.Errorf("%s is exempt, but not there", place)
-		}
+		t.Errorf("%s: only scan/terminate may signal", place)
 	}
 }
 
