@@ -14,10 +14,13 @@ func TestCases(t *testing.T) {
 }
 
 func judgeCase(t *testing.T, c *tables.Case) {
-	r := rules.Judge(process.Recognise(&c.Snapshot), rules.Options{})
+	r := rules.Judge(process.Recognise(&c.Snapshot), rules.Options{Baseline: c.Baseline})
 
 	want, got := map[string][]int{}, map[string][]int{}
 	for _, f := range c.Expect.Findings {
+		if rules.Lookup(f.Rule) == nil {
+			t.Errorf("there is no rule %s", f.Rule)
+		}
 		want[f.Rule] = append(want[f.Rule], f.PIDs...)
 	}
 	var safe, onRequest []int

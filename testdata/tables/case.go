@@ -3,6 +3,7 @@
 package tables
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,23 +16,34 @@ import (
 // Case is a snapshot that carries its own expectation. Every rule is applied to every case and
 // the result compared exactly, so that each case guards every other rule against a false alarm.
 type Case struct {
-	Story    string        `json:"story"`
-	Snapshot scan.Snapshot `json:"snapshot"`
-	Expect   struct {
-		Findings []struct {
-			Rule string `json:"rule"`
-			PIDs []int  `json:"pids"`
-		} `json:"findings"`
-		Healthy []int `json:"healthy"`
-		NotMCP  []int `json:"not_mcp"`
-		Reap    struct {
-			Safe      []int `json:"safe"`
-			OnRequest []int `json:"on_request"`
-			Never     []int `json:"never"`
-		} `json:"reap"`
-	} `json:"expect"`
-	// Disputed says why the expectation is not what the case was handed over with.
-	Disputed string `json:"disputed"`
+	ID          string         `json:"id"`
+	Source      string         `json:"source"`      // the address of the report; "constructed" when there is none
+	Constructed bool           `json:"constructed"` // what the report left out was made up
+	Story       string         `json:"story"`
+	Snapshot    scan.Snapshot  `json:"snapshot"`
+	Baseline    *scan.Snapshot `json:"baseline"` // an earlier look; nil for none
+	Expect      Expectation    `json:"expect"`
+	Disputed    string         `json:"disputed"` // why the expectation is not that of the report
+}
+
+// Expectation is the right answer to a case.
+type Expectation struct {
+	Findings []ExpectedFinding `json:"findings"`
+	Healthy  []int             `json:"healthy"` // no finding above info names them
+	NotMCP   []int             `json:"not_mcp"` // they have nothing to do with MCP
+	Reap     struct {
+		Safe      []int `json:"safe"`
+		OnRequest []int `json:"on_request"`
+		Never     []int `json:"never"` // neither of these: clients, gateways and PID 1 too
+	} `json:"reap"`
+	Hint string `json:"hint"` // the remedy, for the reader
+}
+
+// ExpectedFinding is all that one rule has to find; Why is for the reader.
+type ExpectedFinding struct {
+	Rule string `json:"rule"`
+	PIDs []int  `json:"pids"`
+	Why  string `json:"why,omitempty"`
 }
 
 // EachCase runs a test on every case in a folder.
@@ -47,7 +59,9 @@ func EachCase(t *testing.T, dir string, test func(*testing.T, *Case)) {
 				t.Fatal(err)
 			}
 			c := new(Case)
-			if err := json.Unmarshal(text, c); err != nil {
+			d := json.NewDecoder(bytes.NewReader(text))
+			d.DisallowUnknownFields() // a misspelt expectation would be none
+			if err := d.Decode(c); err != nil {
 				t.Fatal(err)
 			}
 			test(t, c)

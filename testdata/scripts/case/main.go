@@ -11,30 +11,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"mcpdoctor/report"
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/process"
 	"mcpdoctor/scan/pasted"
+	"mcpdoctor/testdata/tables"
 )
-
-type finding struct {
-	Rule string `json:"rule"`
-	PIDs []int  `json:"pids"`
-}
-
-type expectation struct {
-	Findings []finding `json:"findings"`
-	Healthy  []int     `json:"healthy"`
-	NotMCP   []int     `json:"not_mcp"`
-	Reap     struct {
-		Safe      []int `json:"safe"`
-		OnRequest []int `json:"on_request"`
-		Never     []int `json:"never"`
-	} `json:"reap"`
-}
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -56,11 +43,11 @@ func run(args []string) error {
 		return err
 	}
 	text, err := json.MarshalIndent(struct {
-		ID       string          `json:"id"`
-		Source   string          `json:"source"`
-		Story    string          `json:"story"`
-		Snapshot json.RawMessage `json:"snapshot"`
-		Expect   expectation     `json:"expect"`
+		ID       string             `json:"id"`
+		Source   string             `json:"source"`
+		Story    string             `json:"story"`
+		Snapshot json.RawMessage    `json:"snapshot"`
+		Expect   tables.Expectation `json:"expect"`
 	}{
 		ID: args[0], Source: "the address of the report",
 		Story:    "What happened, in two or three sentences: which client or gateway, what was done, what is still running.",
@@ -74,7 +61,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := f.Write(append(text, '\n')); err != nil {
+	if _, err := f.Write(append(compact(text), '\n')); err != nil {
 		f.Close()
 		return err
 	}
@@ -82,26 +69,47 @@ func run(args []string) error {
 	return f.Close()
 }
 
-// expected is what the rules say now: each server that no finding names counts as healthy.
-func expected(r *rules.Report) expectation {
-	e := expectation{Findings: []finding{}, Healthy: []int{}, NotMCP: []int{}}
+// expected is what the rules say now. Whatever is recognised and not offered must never be terminated, and a
+// server that no finding names counts as healthy.
+func expected(r *rules.Report) tables.Expectation {
+	e := tables.Expectation{Findings: []tables.ExpectedFinding{}, Healthy: []int{}, NotMCP: []int{}}
 	e.Reap.Safe, e.Reap.OnRequest, e.Reap.Never = []int{}, []int{}, []int{}
 	var subjects []int
 	for _, f := range r.Findings {
-		e.Findings = append(e.Findings, finding{f.Rule, f.PIDs})
+		e.Findings = append(e.Findings, tables.ExpectedFinding{Rule: f.Rule, PIDs: f.PIDs})
 		e.Reap.Safe = append(e.Reap.Safe, f.Reap.Safe...)
 		e.Reap.OnRequest = append(e.Reap.OnRequest, f.Reap.OnRequest...)
 		subjects = append(subjects, f.PIDs...)
 	}
+	recognised := []int{1}
 	for _, s := range r.Servers {
-		for _, pid := range s.PIDs {
-			if !slices.Contains(subjects, pid) {
-				e.Healthy = append(e.Healthy, pid)
-			}
-			if !slices.Contains(e.Reap.Safe, pid) && !slices.Contains(e.Reap.OnRequest, pid) {
-				e.Reap.Never = append(e.Reap.Never, pid)
-			}
+		recognised = append(recognised, s.PIDs...)
+	}
+	for _, o := range slices.Concat(r.Clients, r.Gateways) {
+		recognised = append(recognised, o.PID)
+	}
+	for _, pid := range recognised {
+		if !slices.Contains(subjects, pid) && pid != 1 {
+			e.Healthy = append(e.Healthy, pid)
+		}
+		if !slices.Contains(e.Reap.Safe, pid) && !slices.Contains(e.Reap.OnRequest, pid) {
+			e.Reap.Never = append(e.Reap.Never, pid)
 		}
 	}
 	return e
+}
+
+// compact writes lists of PIDs, and each process, on one line.
+func compact(text []byte) []byte {
+	text = regexp.MustCompile(`\[\s+([\d,\s]+?)\s+\]`).ReplaceAllFunc(text, func(list []byte) []byte {
+		return []byte("[" + strings.Join(strings.Fields(strings.Trim(string(list), "[] \n")), " ") + "]")
+	})
+	process := regexp.MustCompile(`(?s)\n   \{\n.*?\n   \}`)
+	return process.ReplaceAllFunc(text, func(object []byte) []byte {
+		var one bytes.Buffer
+		if json.Compact(&one, object) != nil {
+			return object
+		}
+		return append([]byte("\n   "), one.Bytes()...)
+	})
 }
