@@ -80,6 +80,35 @@ func afterOptions(a Args, withValue map[string]bool) []Target {
 	return nil
 }
 
+// lineAfter is the value of an option that is a line of shell. Where the arguments were cut at their spaces (ps,
+// Windows), the line ends at the next of the gateway's own options.
+func lineAfter(a Args, option string, options map[string]bool) []Target {
+	for i, arg := range a {
+		if value, ok := strings.CutPrefix(arg, option+"="); ok {
+			return []Target{{Line: value}}
+		}
+		if arg != option || i+1 == len(a) {
+			continue
+		}
+		words := a[i+1:]
+		if strings.Contains(words[0], " ") {
+			return []Target{{Line: words[0]}}
+		}
+		end := slices.IndexFunc(words, func(w string) bool {
+			name, _, _ := strings.Cut(w, "=")
+			return options[name]
+		})
+		switch end {
+		case -1:
+			end = len(words)
+		case 0:
+			return nil
+		}
+		return []Target{{Line: strings.Join(words[:end], " ")}}
+	}
+	return nil
+}
+
 func wordsFrom(a Args, i int) []Target {
 	if i >= len(a) {
 		return nil

@@ -14,7 +14,7 @@ import (
 var Supergateway = register(Gateway{
 	Name:      "supergateway",
 	Programs:  "supergateway  -  --sse, --streamableHttp, --version, --help",
-	targets:   supergatewayTargets,
+	targets:   func(a Args) []Target { return lineAfter(a, "--stdio", supergatewayOptions) },
 	mode:      supergatewayMode,
 	transport: supergatewayTransport,
 	Advice: &Advice{
@@ -35,36 +35,8 @@ var Supergateway = register(Gateway{
 // ServeHTTP is how a stdio server is put behind Streamable HTTP; %s is its command as one word of shell.
 const ServeHTTP = "npx -y supergateway@4 --stdio %s --outputTransport streamableHttp --stateful --sessionTimeout 600000 --port 8000"
 
-// supergatewayOptions end the value of --stdio where the arguments were cut at their spaces.
 var supergatewayOptions = Words("--stdio --sse --streamableHttp --port --baseUrl --ssePath --messagePath --streamableHttpPath --outputTransport " +
 	"--logLevel --cors --healthEndpoint --header --oauth2Bearer --stateful --sessionTimeout --protocolVersion")
-
-func supergatewayTargets(a Args) []Target {
-	for i, arg := range a {
-		if value, ok := strings.CutPrefix(arg, "--stdio="); ok {
-			return []Target{{Line: value}}
-		}
-		if arg != "--stdio" || i+1 == len(a) {
-			continue
-		}
-		words := a[i+1:]
-		if strings.Contains(words[0], " ") {
-			return []Target{{Line: words[0]}}
-		}
-		end := slices.IndexFunc(words, func(w string) bool {
-			name, _, _ := strings.Cut(w, "=")
-			return supergatewayOptions[name]
-		})
-		switch end {
-		case -1:
-			end = len(words)
-		case 0:
-			return nil
-		}
-		return []Target{{Line: strings.Join(words[:end], " ")}}
-	}
-	return nil
-}
 
 func supergatewayMode(r Run) Mode {
 	m := anyMode

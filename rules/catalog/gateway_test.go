@@ -19,6 +19,7 @@ func gateway(t *testing.T, name string) *Gateway {
 }
 
 func TestTargets(t *testing.T) {
+	tried := map[string]bool{}
 	for _, c := range []struct {
 		gateway string
 		args    []string
@@ -49,12 +50,18 @@ func TestTargets(t *testing.T) {
 		{"mcp-hub", []string{"--", "x-mcp"}, []string{"x-mcp"}},
 		{"mcp-hub", []string{"--"}, nil},
 	} {
+		tried[c.gateway] = true
 		var got []string
 		for _, target := range gateway(t, c.gateway).Targets(c.args) {
 			got = append(got, target.Line+strings.Join(target.Words, "|"))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s %q: %q, want %q", c.gateway, c.args, got, c.want)
+		}
+	}
+	for _, g := range AllGateways() {
+		if g.targets != nil && !tried[g.Name] {
+			t.Errorf("what %s starts is not tried here", g.Name)
 		}
 	}
 }
