@@ -105,7 +105,7 @@ func supergatewayKeeps(r Run) string {
 
 func supergatewayNote(r Run) string {
 	switch {
-	case r.Major() >= 4 || len(supergatewayTargets(r.Args)) == 0: // in front of a URL it starts nothing
+	case r.Major() >= 4 || !r.Has("--stdio"): // in front of a URL it starts nothing
 		return ""
 	case !r.Has("--stateful"):
 		return "--stateful --sessionTimeout 600000 prevents it as well"
