@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"runtime"
@@ -42,11 +43,8 @@ func home(getenv func(string) string) string {
 	if runtime.GOOS == "windows" {
 		name = "USERPROFILE"
 	}
-	if dir := getenv(name); dir != "" {
-		return dir
-	}
-	dir, _ := os.UserHomeDir() // the same, but for systems that have neither
-	return dir
+	fallback, _ := os.UserHomeDir() // the same, but for systems that have neither
+	return cmp.Or(getenv(name), fallback)
 }
 
 func (localMachine) Versions(ctx context.Context, s *scan.Snapshot, programs map[int]string) {

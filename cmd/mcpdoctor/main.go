@@ -55,23 +55,20 @@ func main() {
 	os.Exit(exitTrouble)
 }
 
-// lock takes the lock that keeps two reaps apart, and returns what gives it back.
-func lock() (func(), error) {
-	l, err := lockfile.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	return l.Release, nil
-}
-
 // system is the world as the operating system has it.
 func system() *world {
 	return &world{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now, machine: localMachine{os.Getenv}, program: ownPath,
 		openProcess: terminate.Open,
-		lock:        lock,
-		self:        os.Getpid(),
-		person:      func() bool { return atTerminal(os.Stdin, os.Stdout, os.Stderr) },
-		root:        func() bool { return os.Geteuid() == 0 },
+		lock: func() (func(), error) {
+			l, err := lockfile.Acquire()
+			if err != nil {
+				return nil, err
+			}
+			return l.Release, nil
+		},
+		self:   os.Getpid(),
+		person: func() bool { return atTerminal(os.Stdin, os.Stdout, os.Stderr) },
+		root:   func() bool { return os.Geteuid() == 0 },
 	}
 }

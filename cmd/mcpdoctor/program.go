@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -26,15 +27,15 @@ func lastingPath(called, file string, temporary []string) (string, error) {
 	if err != nil {
 		return "", &problem{what: "mcpdoctor is no longer where it was started: " + err.Error(), hint: "install it again, and call it from there"}
 	}
-	paths := []string{file}
-	if found, err := exec.LookPath(called); err == nil {
-		named, err := filepath.Abs(found)
-		if err == nil && leadsTo(named, info) {
-			paths = []string{named, file}
-		}
+	named, err := exec.LookPath(called)
+	if err == nil {
+		named, err = filepath.Abs(named)
 	}
-	for _, path := range paths {
-		if !passing(path, temporary) {
+	if err != nil {
+		named = file
+	}
+	for _, path := range []string{named, file} {
+		if at, err := os.Stat(path); err == nil && os.SameFile(at, info) && !passing(path, temporary) {
 			return path, nil
 		}
 	}
@@ -44,29 +45,19 @@ func lastingPath(called, file string, temporary []string) (string, error) {
 	}
 }
 
-func leadsTo(path string, file os.FileInfo) bool {
-	info, err := os.Stat(path)
-	return err == nil && os.SameFile(info, file)
-}
-
 // goCache is a directory of Go's build cache, from which go run starts programs since Go 1.24. Unused files are
 // removed from it after some days.
 var goCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 
 // passing reports whether a path leads through a directory whose files are removed one day.
 func passing(path string, temporary []string) bool {
-	both := []string{path}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		both = append(both, target)
-	}
-	for _, p := range both {
-		if goCache.MatchString(filepath.Base(filepath.Dir(p))) {
-			return true
+	target, _ := filepath.EvalSymlinks(path)
+	for _, p := range []string{path, target} {
+		below := func(dir string) bool {
+			return strings.HasPrefix(p, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 		}
-		for _, dir := range temporary {
-			if strings.HasPrefix(p, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator)) {
-				return true
-			}
+		if goCache.MatchString(filepath.Base(filepath.Dir(p))) || slices.ContainsFunc(temporary, below) {
+			return true
 		}
 	}
 	return false

@@ -24,6 +24,8 @@ var errFound = errors.New("findings")
 func run(ctx context.Context, args []string, w *world) int {
 	root := newRoot(w)
 	root.SetArgs(args)
+	accepted := false // the flags and arguments; an error before that is one of usage
+	root.PersistentPreRun = func(*cobra.Command, []string) { accepted = true }
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
@@ -34,9 +36,7 @@ func run(ctx context.Context, args []string, w *world) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return exitTrouble // main prints that it was interrupted
 	}
-	// An error before the verb ran is one of usage.
-	var p *problem
-	if !errors.As(err, &p) && !started(cmd) {
+	if p := (*problem)(nil); !accepted && !errors.As(err, &p) {
 		err = &problem{what: usageWords(err), hint: fmt.Sprintf("%s --help shows what it takes", cmd.CommandPath())}
 	}
 	w.say(err)
@@ -46,24 +46,12 @@ func run(ctx context.Context, args []string, w *world) int {
 // usageWords turns a message of cobra's into one of ours.
 func usageWords(err error) string {
 	words, _, _ := strings.Cut(err.Error(), "\n")
-	words = strings.TrimSuffix(words, fmt.Sprintf(" for %q", "mcpdoctor"))
-	return words
+	return strings.TrimSuffix(words, ` for "mcpdoctor"`)
 }
 
-// ran marks a command whose flags and arguments were accepted.
-const ran = "mcpdoctor/ran"
-
-func started(cmd *cobra.Command) bool { return cmd.Annotations[ran] != "" }
-
-// verb makes a command whose errors, once it runs, are no usage errors.
+// verb makes a command of what it does.
 func verb(c *cobra.Command, do func(ctx context.Context, args []string) error) *cobra.Command {
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Annotations == nil {
-			cmd.Annotations = map[string]string{}
-		}
-		cmd.Annotations[ran] = "yes"
-		return do(cmd.Context(), args)
-	}
+	c.RunE = func(cmd *cobra.Command, args []string) error { return do(cmd.Context(), args) }
 	return c
 }
 
