@@ -40,18 +40,14 @@ const (
 	costly = 1 << 30
 )
 
-func findDuplicates(j *judgement) []Finding {
+func findDuplicates(j *judgement) {
 	clients := slices.DeleteFunc(j.WithRole(process.RoleClient), func(c *process.Instance) bool { return len(j.ownedServers(c)) == 0 })
-	var out []Finding
 	for _, sessions := range grouped(clients, name) {
-		if f, ok := j.duplicates(sessions); ok {
-			out = append(out, f)
-		}
+		j.duplicates(sessions)
 	}
-	return out
 }
 
-func (j *judgement) duplicates(sessions []*process.Instance) (Finding, bool) {
+func (j *judgement) duplicates(sessions []*process.Instance) {
 	j.SortByStart(sessions)
 	var all []*process.Instance
 	for _, s := range sessions {
@@ -70,7 +66,7 @@ func (j *judgement) duplicates(sessions []*process.Instance) (Finding, bool) {
 		redundant += rss(copies[1:])
 	}
 	if len(c.subjects) == 0 {
-		return Finding{}, false
+		return
 	}
 	if redundant >= costly {
 		c.severity = Warning
@@ -96,7 +92,7 @@ func (j *judgement) duplicates(sessions []*process.Instance) (Finding, bool) {
 		Summary: "close the sessions you do not need, or run these servers once over Streamable HTTP for all sessions",
 		Steps:   []string{"terminate a session as a whole, not its servers one by one: its client would start them again"},
 	}
-	return j.finding(c), true
+	j.report(c)
 }
 
 // application returns the desktop application that runs a command-line session as its child; nil for none.

@@ -22,7 +22,7 @@ func WorseFirst(a, b Finding) int {
 	)
 }
 
-// claim is what a rule found; [judgement.finding] makes a Finding of it.
+// claim is what a rule found; [judgement.report] makes a Finding of it.
 type claim struct {
 	severity   Severity           // that of the rule when empty
 	confidence process.Confidence // Likely when empty
@@ -40,8 +40,8 @@ type claim struct {
 	instead   bool   // its commands are better than reap
 }
 
-// finding turns a claim into a Finding and sets the verdict of its subjects.
-func (j *judgement) finding(c claim) Finding {
+// report adds a claim to the findings and sets the verdict of its subjects.
+func (j *judgement) report(c claim) {
 	f := Finding{
 		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Title: c.title,
 		Severity: cmp.Or(c.severity, j.rule.Severity), Confidence: cmp.Or(c.confidence, process.Likely),
@@ -90,17 +90,15 @@ func (j *judgement) finding(c claim) Finding {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("terminating them frees %s (PSS)", format.Bytes(pss)))
 	}
 	foreign := 0
-	for _, in := range c.safe {
-		foreign += j.giveUp(in, &f.Reap, true)
-	}
-	for _, in := range c.onRequest {
-		foreign += j.giveUp(in, &f.Reap, false)
+	reapable := slices.Concat(c.safe, c.onRequest)
+	for i, in := range reapable {
+		foreign += j.giveUp(in, &f.Reap, i < len(c.safe))
 	}
 	if foreign > 0 {
 		f.Evidence = append(f.Evidence, fmt.Sprintf("%s %s to another user: only that user or root can terminate %s",
 			format.Count(foreign, "process"), format.Plural(foreign, "belongs", "belong"), format.Plural(foreign, "it", "them")))
 	}
-	if reapable := slices.Concat(c.safe, c.onRequest); len(reapable) > 0 && !c.instead {
+	if len(reapable) > 0 && !c.instead {
 		f.Remedy.Commands = append(f.Remedy.Commands, j.reapLine(reapable, len(c.safe) == 0))
 	}
 	f.Remedy.Commands = append(f.Remedy.Commands, "mcpdoctor explain "+j.rule.ID)
@@ -108,7 +106,9 @@ func (j *judgement) finding(c claim) Finding {
 	slices.Sort(f.Reap.Safe)
 	slices.Sort(f.Reap.OnRequest)
 	slices.SortFunc(f.Processes, func(a, b Row) int { return a.PID - b.PID })
-	return f
+	if len(j.Only) == 0 || slices.Contains(j.Only, j.rule.ID) {
+		j.findings = append(j.findings, f)
+	}
 }
 
 // giveUp adds the processes of an instance to what may be reaped, and returns how many belong to another

@@ -45,17 +45,13 @@ const (
 	parallelAgents = 20 * time.Second
 )
 
-func findGenerations(j *judgement) []Finding {
-	var out []Finding
+func findGenerations(j *judgement) {
 	for _, client := range j.WithRole(process.RoleClient, process.RoleGateway) {
-		if f, ok := j.generations(client); ok {
-			out = append(out, f)
-		}
+		j.generations(client)
 	}
-	return out
 }
 
-func (j *judgement) generations(client *process.Instance) (Finding, bool) {
+func (j *judgement) generations(client *process.Instance) {
 	var repeated []*process.Instance
 	for _, copies := range grouped(j.ownedServers(client), identity) {
 		if len(copies) > 1 {
@@ -65,7 +61,7 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 	repeated = slices.DeleteFunc(repeated, func(in *process.Instance) bool { return in.Root().Started.IsZero() })
 	kinds := len(distinct(repeated, identity))
 	if kinds < 2 {
-		return Finding{}, false
+		return
 	}
 	j.SortByStart(repeated)
 	gens := split(repeated)
@@ -83,14 +79,14 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 	if len(distinct(stale, identity)) < 2 && sets < 3 {
 		// Some clients start everything twice (Claude Desktop has two managers), and one server alone is
 		// no generation: runaway-parent counts copies.
-		return Finding{}, false
+		return
 	}
 	c := claim{subjects: stale, onRequest: j.oldEnough(stale), parent: client, key: fmt.Sprint(client.Root().ID())}
 	if sets > 1 {
 		c.subjects = slices.Concat(stale, parallel, newest)
 	}
 	if c.subjects = j.claim(c.subjects); len(c.subjects) == 0 {
-		return Finding{}, false
+		return
 	}
 	c.title = fmt.Sprintf("%s keeps %s of its servers: %s where %d would do",
 		client, format.Count(len(gens), "generation"), format.Count(len(repeated), "instance"), kinds)
@@ -120,7 +116,7 @@ func (j *judgement) generations(client *process.Instance) (Finding, bool) {
 		Summary: fmt.Sprintf("%s %s, which terminates all of them; then update it", client.Recognition.Client.Restart(), client.Name),
 		Steps:   []string{"disable servers that you do not need in every conversation, or run them once over Streamable HTTP"},
 	}
-	return j.finding(c), true
+	j.report(c)
 }
 
 func generationLine(i int, gen []*process.Instance, newest bool) string {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,28 +50,22 @@ const (
 	hugeShare = 0.25    // of the machine's memory
 )
 
-func findGrowth(j *judgement) []Finding {
+func findGrowth(j *judgement) {
 	before := j.before()
-	servers := j.WithRole(process.RoleServer, process.RoleGateway)
-	sizes := map[string][]int64{} // by program
-	for _, in := range servers {
-		program := command.Canonical(in.Recognition.Command.Program)
-		sizes[program] = append(sizes[program], in.Size())
-	}
-	for _, like := range sizes {
-		slices.Sort(like)
-	}
-	var out []Finding
-	for _, in := range j.oldEnough(servers) {
-		evidence := j.grown(in, before)
-		if len(evidence) == 0 {
-			evidence = j.huge(in, sizes[command.Canonical(in.Recognition.Command.Program)])
-		}
-		if len(evidence) > 0 {
-			out = append(out, j.growth(in, evidence))
+	program := func(in *process.Instance) string { return command.Canonical(in.Recognition.Command.Program) }
+	for _, like := range grouped(j.WithRole(process.RoleServer, process.RoleGateway), program) {
+		slices.SortFunc(like, func(a, b *process.Instance) int { return cmp.Compare(a.Size(), b.Size()) })
+		usual := like[(len(like)-1)/2].Size()
+		for _, in := range j.oldEnough(like) {
+			evidence := j.grown(in, before)
+			if len(evidence) == 0 {
+				evidence = j.huge(in, usual)
+			}
+			if len(evidence) > 0 {
+				j.growth(in, evidence)
+			}
 		}
 	}
-	return out
 }
 
 // before returns the processes of the baseline; none when it cannot show growth, with the reason as a problem.
@@ -123,14 +118,14 @@ func (j *judgement) grown(in *process.Instance, before map[scan.ID]*scan.Process
 	return out
 }
 
-// huge compares an instance with others of its program, whose sizes ascend, and with the machine.
-func (j *judgement) huge(in *process.Instance, like []int64) []string {
+// huge compares an instance with the usual size of its program, and with the machine.
+func (j *judgement) huge(in *process.Instance, usual int64) []string {
 	size := in.Size()
 	if size < hugeLeast {
 		return nil
 	}
 	var out []string
-	if usual := like[(len(like)-1)/2]; usual > 0 && size/usual >= hugeTimes {
+	if usual > 0 && size/usual >= hugeTimes {
 		out = append(out, fmt.Sprintf("it holds %s; the same program elsewhere holds %s", format.Bytes(size), format.Bytes(usual)))
 	}
 	if total := j.Snapshot.Host.MemoryTotalBytes; total > 0 && float64(size) >= hugeShare*float64(total) {
@@ -143,7 +138,7 @@ func (j *judgement) huge(in *process.Instance, like []int64) []string {
 	return out
 }
 
-func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
+func (j *judgement) growth(in *process.Instance, evidence []string) {
 	c := claim{
 		key: fmt.Sprint(in.Main().ID()), subjects: []*process.Instance{in}, evidence: evidence, instead: true,
 		title: fmt.Sprintf("%s has grown to %s", in, format.Bytes(in.Size())),
@@ -159,5 +154,5 @@ func (j *judgement) growth(in *process.Instance, evidence []string) Finding {
 	if len(in.Listen()) > 0 {
 		c.evidence = append(c.evidence, "it listens on "+strings.Join(in.Listen(), ", "))
 	}
-	return j.finding(c)
+	j.report(c)
 }

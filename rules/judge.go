@@ -34,16 +34,12 @@ func Judge(r *process.Recognised, o Options) *Report {
 		Problems: append([]string{}, r.Snapshot.Problems...),
 	}
 	for _, rule := range registry {
-		if rule.Probe {
-			continue
-		}
-		j.rule = rule
-		for _, f := range rule.check(j) {
-			if len(o.Only) == 0 || slices.Contains(o.Only, rule.ID) {
-				out.Findings = append(out.Findings, f)
-			}
+		if !rule.Probe {
+			j.rule = rule
+			rule.check(j)
 		}
 	}
+	out.Findings = append(out.Findings, j.findings...)
 	slices.SortStableFunc(out.Findings, WorseFirst)
 	if j.problem != "" {
 		out.Problems = append(out.Problems, j.problem)
@@ -74,7 +70,8 @@ type judgement struct {
 	Options
 	decisions map[*process.Instance]*decision // of the instances that a rule has claimed
 	rule      *Rule                           // the one that is checked now
-	problem   string                          // why the baseline shows no growth; "" when it does
+	findings  []Finding
+	problem   string // why the baseline shows no growth; "" when it does
 }
 
 func newJudgement(r *process.Recognised, o Options) *judgement {

@@ -38,32 +38,23 @@ var _ = register(Rule{
 // RemedyHelper is a remedy of diagnose.Stdio too.
 const RemedyHelper = "server: at the end of stdin and on SIGTERM, terminate what it has started; a helper whose stdin is a pipe from the server notices its exit"
 
-func findLeftovers(j *judgement) []Finding {
-	type leftover struct {
-		in    *process.Instance
-		doubt string
-	}
-	var found []leftover
+func findLeftovers(j *judgement) {
+	var found []*process.Instance
+	key := map[*process.Instance]string{}
+	doubt := map[*process.Instance]string{}
 	for _, in := range j.WithRole(process.RoleHelper) {
 		w, _ := in.Stdin()
 		inbound, _ := in.Inbound()
-		if in.Owner.Kind == process.OwnerNobody && in.Service == nil && !process.Daemon(in.Recognition.Command) &&
-			w != process.StdinOpen && inbound == 0 {
-			found = append(found, leftover{in, j.leftoverDoubt(in, w)})
+		if in.Owner.Kind == process.OwnerNobody && !process.Daemon(in.Recognition.Command) && w != process.StdinOpen && inbound == 0 {
+			found = append(found, in)
+			doubt[in] = j.leftoverDoubt(in, w)
+			key[in] = in.Name + "\x00" + doubt[in]
 		}
 	}
-	var out []Finding
-	for _, group := range grouped(found, func(l leftover) string { return l.in.Name + "\x00" + l.doubt }) {
-		var ins []*process.Instance
-		for _, l := range group {
-			ins = append(ins, l.in)
-		}
-		if ins = j.claim(ins); len(ins) > 0 {
-			j.SortByStart(ins)
-			out = append(out, j.leftovers(ins, group[0].doubt))
-		}
+	for _, group := range grouped(j.claim(found), func(in *process.Instance) string { return key[in] }) {
+		j.SortByStart(group)
+		j.leftovers(group, key[group[0]], doubt[group[0]])
 	}
-	return out
 }
 
 // leftoverDoubt returns why a helper without a server may still be used; "" when nothing says so.
@@ -134,8 +125,8 @@ func hasPort(listen []string) bool {
 	return slices.ContainsFunc(listen, func(l string) bool { return strings.HasPrefix(l, "tcp:") })
 }
 
-func (j *judgement) leftovers(group []*process.Instance, doubt string) Finding {
-	c := claim{key: group[0].Name + "\x00" + doubt, subjects: group, safe: group}
+func (j *judgement) leftovers(group []*process.Instance, key, doubt string) {
+	c := claim{key: key, subjects: group, safe: group}
 	processes, mark := 0, ""
 	for _, in := range group {
 		processes += len(in.Members)
@@ -159,5 +150,5 @@ func (j *judgement) leftovers(group []*process.Instance, doubt string) Finding {
 		c.severity, c.confidence, c.safe, c.onRequest = Warning, process.Possible, nil, group
 		c.evidence = append(c.evidence, "needs confirmation: "+doubt)
 	}
-	return j.finding(c)
+	j.report(c)
 }

@@ -76,7 +76,7 @@ type orphanCandidate struct {
 // orphans are the candidates found so far.
 type orphans map[*process.Instance]*orphanCandidate
 
-func findOrphans(j *judgement) []Finding {
+func findOrphans(j *judgement) {
 	gone := orphans{}
 	for _, in := range j.Instances {
 		if l := j.judgeOrphan(in); l != nil {
@@ -88,18 +88,15 @@ func findOrphans(j *judgement) []Finding {
 	j.follow(gone, j.ownedByOrphan)
 	j.findContainers(gone)
 
-	var found []*orphanCandidate
-	for _, in := range j.claim(slices.DeleteFunc(slices.Clone(j.Instances), func(in *process.Instance) bool { return gone[in] == nil })) {
-		found = append(found, gone[in])
+	lost := slices.DeleteFunc(slices.Clone(j.Instances), func(in *process.Instance) bool { return gone[in] == nil })
+	for _, group := range grouped(j.claim(lost), func(in *process.Instance) string { return gone[in].key() }) {
+		j.orphaned(gone, group)
 	}
-	key := func(l *orphanCandidate) string {
-		return strings.Join([]string{l.in.Identity, string(l.confidence), l.doubt}, "\x00")
-	}
-	var out []Finding
-	for _, group := range grouped(found, key) {
-		out = append(out, j.orphanFinding(key(group[0]), group))
-	}
-	return out
+}
+
+// key is the same for candidates that make one finding.
+func (l *orphanCandidate) key() string {
+	return strings.Join([]string{l.in.Identity, string(l.confidence), l.doubt}, "\x00")
 }
 
 // follow adds the instances that are orphans because others are, until there are no more.
@@ -362,17 +359,12 @@ func (j *judgement) maybeService(in *process.Instance) string {
 	return ""
 }
 
-func (j *judgement) orphanFinding(key string, group []*orphanCandidate) Finding {
-	first := group[0]
-	in := first.in
-	subjects := make([]*process.Instance, len(group))
-	for i, l := range group {
-		subjects[i] = l.in
-	}
-	j.SortByStart(subjects)
-	c := claim{confidence: first.confidence, key: key, subjects: subjects, safe: subjects, remedy: j.orphanRemedy(first, len(group))}
+func (j *judgement) orphaned(gone orphans, group []*process.Instance) {
+	in, first := group[0], gone[group[0]]
+	j.SortByStart(group)
+	c := claim{confidence: first.confidence, key: first.key(), subjects: group, safe: group, remedy: orphanRemedy(first, len(group))}
 	if first.doubt != "" {
-		c.safe, c.onRequest = nil, subjects
+		c.safe, c.onRequest = nil, group
 		if first.confidence != process.Certain {
 			c.severity = Warning
 		}
@@ -392,22 +384,22 @@ func (j *judgement) orphanFinding(key string, group []*orphanCandidate) Finding 
 	}
 	c.title = fmt.Sprintf("%s: %s %s", in.Name, format.Count(len(group), what), story)
 	if j.contained(in) {
-		c.remedy, c.instead = j.containerRemedy(subjects), true
+		c.remedy, c.instead = j.containerRemedy(group), true
 	}
-	c.evidence = append(tally(group, func(l *orphanCandidate) string {
-		if l.in.Owner.Kind != process.OwnerNobody || j.contained(l.in) {
+	c.evidence = append(tally(group, func(in *process.Instance) string {
+		if in.Owner.Kind != process.OwnerNobody || j.contained(in) {
 			return ""
 		}
-		return j.adoption(l.in)
-	}), tally(group, func(l *orphanCandidate) string { return l.proof })...)
+		return j.adoption(in)
+	}), tally(group, func(in *process.Instance) string { return gone[in].proof })...)
 	if j.Snapshot.Host.Services != nil && in.Role == process.RoleServer {
 		c.evidence = append(c.evidence, "no supervisor keeps "+format.Plural(len(group), "it", "any of them"))
 	}
-	c.evidence = append(c.evidence, j.agesOf(subjects), j.spinning(subjects), j.origins(subjects))
+	c.evidence = append(c.evidence, j.agesOf(group), j.spinning(group), j.origins(group))
 	if first.doubt != "" {
 		c.evidence = append(c.evidence, "needs confirmation: "+first.doubt)
 	}
-	return j.finding(c)
+	j.report(c)
 }
 
 // adoption describes what became of the parent.
@@ -433,7 +425,7 @@ func launcherName(rec *process.Recognition) string {
 	return rec.Name
 }
 
-func (j *judgement) orphanRemedy(first *orphanCandidate, n int) Remedy {
+func orphanRemedy(first *orphanCandidate, n int) Remedy {
 	in, it := first.in, format.Plural(n, "it", "them")
 	r := Remedy{Summary: "terminate " + it + ", then use a version of " + in.Name + " that exits when its stdin is closed"}
 	switch in.Role {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,19 +40,15 @@ var containerInits = map[string]bool{"docker-init": true, "tini": true, "dumb-in
 // belongs to the daemon and outlives its client. The process table links the two by start time and image
 // name only.
 func (j *judgement) findContainers(gone orphans) {
-	var clients []*process.Instance
-	for _, in := range j.Instances {
-		if in.Recognition.Command.Kind == command.KindImage {
-			clients = append(clients, in)
-		}
-	}
-	taken := map[*process.Instance]bool{}
+	clients := slices.DeleteFunc(slices.Clone(j.Instances), func(in *process.Instance) bool {
+		return in.Recognition.Command.Kind != command.KindImage
+	})
 	for _, in := range j.Instances {
 		if in.Role != process.RoleServer || in.Service != nil || !j.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
 			continue
 		}
-		if client := j.clientOf(in, clients, taken); client != nil {
-			taken[client] = true
+		if client := clientOf(in, clients); client != nil {
+			clients = slices.DeleteFunc(clients, func(c *process.Instance) bool { return c == client })
 			in.Owner = process.Owner{Kind: client.Owner.Kind, PID: client.Root().PID, Name: launcherName(client.Recognition)}
 			if in.Owner.Kind == process.OwnerNobody {
 				in.Owner.Kind = process.OwnerUnknown
@@ -79,11 +76,9 @@ func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 			ids = append(ids, id)
 		}
 	}
-	const most = 16 // on one line
-	if len(ids) > 0 && len(ids) <= most {
-		r.Commands = append(r.Commands, "docker stop "+strings.Join(ids, " "))
-	} else {
-		r.Commands = append(r.Commands, "docker ps")
+	r.Commands = []string{"docker ps"}
+	if n := len(ids); n > 0 && n <= 16 { // on one line
+		r.Commands = []string{"docker stop " + strings.Join(ids, " ")}
 	}
 	return r
 }
@@ -91,7 +86,7 @@ func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 // containerID is the container's id in the short form that docker prints, from the command line of its shim
 // (containerd-shim -id ID) or the name of its control group; "" when neither has it.
 func (j *judgement) containerID(in *process.Instance) string {
-	const short = 12
+	const short, whole = 12, 64
 	args := j.Process(j.shim(in)).Args
 	for i, a := range args {
 		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
@@ -101,7 +96,6 @@ func (j *judgement) containerID(in *process.Instance) string {
 	// docker-ID.scope, /docker/ID, libpod-ID.scope, cri-containerd-ID.scope, crio-ID.scope
 	id := strings.TrimSuffix(path.Base(in.Root().Cgroup), ".scope")
 	id = id[strings.LastIndexByte(id, '-')+1:]
-	const whole = 64
 	if len(id) == whole && isHex(id) {
 		return id[:short]
 	}
@@ -110,15 +104,12 @@ func (j *judgement) containerID(in *process.Instance) string {
 
 func isHex(s string) bool { return s != "" && strings.Trim(s, "0123456789abcdef") == "" }
 
-func (j *judgement) clientOf(in *process.Instance, clients []*process.Instance, taken map[*process.Instance]bool) *process.Instance {
-	var best *process.Instance
+// clientOf returns the client that started closest to a container of its image; nil for none.
+func clientOf(in *process.Instance, clients []*process.Instance) (best *process.Instance) {
 	least := pairing
-	started := in.Root().Started
 	for _, c := range clients {
-		if taken[c] || !imageRuns(c.Recognition.Command.Program, in.Recognition.Command.Program) {
-			continue
-		}
-		if d := c.Root().Started.Sub(started).Abs(); d <= least {
+		d := c.Root().Started.Sub(in.Root().Started).Abs()
+		if d <= least && imageRuns(c.Recognition.Command.Program, in.Recognition.Command.Program) {
 			best, least = c, d
 		}
 	}

@@ -26,30 +26,17 @@ func OpenQuestions(r *process.Recognised) Questions {
 	j := newJudgement(r, Options{})
 	var d Questions
 	for _, in := range j.Instances {
-		if in.Service != nil || in.Owner.Kind == process.OwnerService || in.Role == process.RoleClient && !in.NonInteractive() {
-			continue
-		}
 		w, _ := in.Stdin()
-		if w == process.StdinOpen && in.Owner.Kind == process.OwnerNobody && in.Role == process.RoleServer {
-			d.Holders = append(d.Holders, in.PIDs()...)
-		}
 		l := j.judgeOrphan(in)
-		if l == nil {
-			continue
-		}
-		if w == process.StdinClosed && in.Owner.Kind != process.OwnerTerminal {
+		closed, adopted := l != nil && w == process.StdinClosed, in.Owner.Kind == process.OwnerNobody
+		if adopted && in.Role == process.RoleServer && w == process.StdinOpen || closed && in.Owner.Kind != process.OwnerTerminal {
 			d.Holders = append(d.Holders, in.PIDs()...)
 		}
-		if unasked(in) || j.Snapshot.Host.Services == nil {
+		if (l != nil || adopted && in.Role == process.RoleHelper) && (unasked(in) || j.Snapshot.Host.Services == nil) {
 			d.Services = append(d.Services, in.PIDs()...)
 		}
-		if w == process.StdinClosed && (j.below(in) || !pastGrace(in)) && l.confidence != process.Possible {
+		if closed && (j.below(in) || !pastGrace(in)) && l.confidence != process.Possible {
 			d.Settling = append(d.Settling, in.Root().ID())
-		}
-	}
-	for _, in := range j.WithRole(process.RoleHelper) {
-		if in.Owner.Kind == process.OwnerNobody && (unasked(in) || j.Snapshot.Host.Services == nil) {
-			d.Services = append(d.Services, in.PIDs()...)
 		}
 	}
 	slices.Sort(d.Holders)

@@ -8,38 +8,32 @@ import (
 	"mcpdoctor/scan"
 )
 
-// ReportSchema is the version of the report's JSON form. It changes only when a reader of the
-// present form would misunderstand the new one.
-const ReportSchema = 1
+const (
+	// ReportSchema is the version of the report's JSON form. It changes only when a reader of the present form would
+	// misunderstand the new one.
+	ReportSchema = 1
 
-// ReportKind names the JSON form in its own text.
-const ReportKind = "mcpdoctor.report"
+	// ReportKind names the JSON form in its own text.
+	ReportKind = "mcpdoctor.report"
+)
 
-// Report is what was found on one host at one moment. It is a plain value: text and JSON are two
-// readers of it, and the same snapshot gives the same report.
+// Report is what was found on one host at one moment. It is a plain value: text and JSON are two readers of it, and the
+// same snapshot gives the same report.
 //
 // Strings that came from a process are raw here. Package report makes them safe to show.
 type Report struct {
-	Schema int       `json:"schema"`
-	Kind   string    `json:"kind"`
-	Tool   Tool      `json:"tool"`
-	Taken  time.Time `json:"taken"`
-	Host   scan.Host `json:"host"`
-
-	Summary Summary `json:"summary"`
-
-	// Findings are ordered by severity, then by the bytes they hold, then by rule and PID.
-	Findings []Finding `json:"findings"`
-
-	Servers  []Server `json:"servers"`
-	Clients  []Owning `json:"clients"`
-	Gateways []Owning `json:"gateways"`
-
-	// Problems are sentences about what could not be seen.
-	Problems []string `json:"problems"`
-
-	// Parentless reports that the source has no parent PIDs, so that leaks cannot be detected.
-	Parentless bool `json:"parentless,omitempty"`
+	Schema     int       `json:"schema"`
+	Kind       string    `json:"kind"`
+	Tool       Tool      `json:"tool"`
+	Taken      time.Time `json:"taken"`
+	Host       scan.Host `json:"host"`
+	Summary    Summary   `json:"summary"`
+	Findings   []Finding `json:"findings"` // by severity, then by the bytes they hold, then by rule and PID
+	Servers    []Server  `json:"servers"`
+	Clients    []Owning  `json:"clients"`
+	Gateways   []Owning  `json:"gateways"`
+	Problems   []string  `json:"problems"`             // sentences about what could not be seen
+	Parentless bool      `json:"parentless,omitempty"` // the source has no parent PIDs, so leaks cannot be detected
 }
 
 // Tool is the program that wrote the report. It is filled in by the command.
@@ -50,20 +44,15 @@ type Tool struct {
 
 // Summary counts what was seen.
 type Summary struct {
-	Processes int `json:"processes"`
-	Clients   int `json:"clients"`
-	Gateways  int `json:"gateways"`
-	Servers   int `json:"servers"`
-
-	// RSSBytes and SwapBytes are those of the servers and gateways with all their processes.
-	RSSBytes  int64 `json:"rss_bytes"`
-	SwapBytes int64 `json:"swap_bytes"`
-
-	Findings Counts   `json:"findings"`
-	Reapable Reapable `json:"reapable"`
-
-	// Unreadable counts the processes of which something was refused.
-	Unreadable int `json:"unreadable"`
+	Processes  int      `json:"processes"`
+	Clients    int      `json:"clients"`
+	Gateways   int      `json:"gateways"`
+	Servers    int      `json:"servers"`
+	RSSBytes   int64    `json:"rss_bytes"`  // of the servers and gateways with all their processes
+	SwapBytes  int64    `json:"swap_bytes"` // of the same
+	Findings   Counts   `json:"findings"`
+	Reapable   Reapable `json:"reapable"`
+	Unreadable int      `json:"unreadable"` // processes of which something was refused
 }
 
 // Counts is the number of findings of each severity.
@@ -95,33 +84,20 @@ func (s Severity) Rank() int { return 1 + slices.Index([]Severity{Info, Warning,
 
 // Finding is one leak or problem, with its evidence and its remedy.
 type Finding struct {
-	// ID is the same in every run that sees the same leak.
-	ID         string             `json:"id"`
+	ID         string             `json:"id"` // the same in every run that sees the same leak
 	Rule       string             `json:"rule"`
 	Severity   Severity           `json:"severity"`
 	Confidence process.Confidence `json:"confidence"`
 	Title      string             `json:"title"`
+	Evidence   []string           `json:"evidence"`             // the facts behind it, one sentence each
+	PIDs       []int              `json:"pids"`                 // the subjects, ascending: what leaked, or the runaway parent
+	ParentPID  int                `json:"parent_pid,omitempty"` // the culprit
+	Instances  int                `json:"instances"`            // how many servers, browsers or zombies the finding is about
+	Processes  []Row              `json:"processes"`            // the subjects, the parent and others, ascending by PID
+	RSSBytes   int64              `json:"rss_bytes"`            // the sum over Processes without those of the parent
 
-	// Evidence are the facts behind the finding, one sentence each.
-	Evidence []string `json:"evidence"`
-
-	// PIDs are the subjects, ascending: what leaked, or the runaway parent.
-	PIDs []int `json:"pids"`
-
-	// ParentPID is the culprit, 0 when there is none.
-	ParentPID int `json:"parent_pid,omitempty"`
-
-	// Instances counts the running servers (or browsers, or zombies) that the finding is about.
-	Instances int `json:"instances"`
-
-	// Processes are the subjects, the parent and what else the finding is about, ascending by PID.
-	Processes []Row `json:"processes"`
-
-	// RSSBytes is the sum over Processes without those of the parent.
-	RSSBytes int64 `json:"rss_bytes"`
-
-	// PSSBytes is the same sum of PSS, which counts shared pages once and is what comes back when
-	// they end; absent unless it was asked for and known of every one.
+	// PSSBytes is the same sum of PSS, which counts shared pages once and is what terminating frees; absent unless it
+	// was asked for and known of every one.
 	PSSBytes int64 `json:"pss_bytes,omitempty"`
 
 	Reap   Reap   `json:"reap"`

@@ -29,8 +29,8 @@ type Rule struct {
 	// Probe reports whether the rule is found by `mcpdoctor probe` instead of by looking at processes.
 	Probe bool `json:"probe,omitempty"`
 
-	// check returns the findings of this rule; nil when Probe.
-	check func(*judgement) []Finding
+	// check reports what this rule finds; nil when Probe.
+	check func(*judgement)
 }
 
 // registry is every rule, in the order of judging.

@@ -41,8 +41,7 @@ const (
 	memoryShare = 0.2
 )
 
-func findRunaways(j *judgement) []Finding {
-	var out []Finding
+func findRunaways(j *judgement) {
 	for _, parent := range j.oldEnough(j.WithRole(process.RoleClient, process.RoleGateway)) {
 		all, inUse := j.ownedServers(parent), 0
 		if parent.Role == process.RoleGateway {
@@ -59,13 +58,12 @@ func findRunaways(j *judgement) []Finding {
 			}
 		}
 		if most > 0 {
-			out = append(out, j.runaway(parent, copies, most))
+			j.runaway(parent, copies, most)
 		}
 	}
-	return out
 }
 
-func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance, most int) Finding {
+func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance, most int) {
 	j.SortByStart(copies)
 	latest := map[string]*process.Instance{}
 	for _, in := range copies {
@@ -95,5 +93,5 @@ func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance
 		Summary: fmt.Sprintf("restart %s, which terminates them all; then update it, and report that it keeps a server per session", parent.Name),
 		Steps:   []string{"remove the server from the configuration if you do not need it in every session"},
 	}
-	return j.finding(c)
+	j.report(c)
 }

@@ -43,23 +43,14 @@ var _ = register(Rule{
 // answered is the age from which a server for one request counts as left over while no connection is open.
 const answered = 5 * time.Second
 
-// modeOf is how a gateway is meant to use its servers.
-func modeOf(gateway *process.Instance) catalog.Mode {
-	return gateway.Recognition.Gateway.Mode(gateway.Recognition.Run(gateway.Version()))
-}
-
-func findSpawned(j *judgement) []Finding {
-	var out []Finding
+func findSpawned(j *judgement) {
 	for _, gateway := range j.WithRole(process.RoleGateway) {
 		all := j.ownedServers(gateway)
 		j.SortByStart(all)
 		for _, copies := range grouped(all, identity) {
-			if f, ok := j.spawned(gateway, copies, all[len(all)-1]); ok {
-				out = append(out, f)
-			}
+			j.spawned(gateway, copies, all[len(all)-1])
 		}
 	}
-	return out
 }
 
 // ownedServers returns the servers of an owner that no rule has claimed.
@@ -69,8 +60,8 @@ func (j *judgement) ownedServers(owner *process.Instance) []*process.Instance {
 	})
 }
 
-func (j *judgement) spawned(gateway *process.Instance, copies []*process.Instance, newest *process.Instance) (Finding, bool) {
-	m := modeOf(gateway)
+func (j *judgement) spawned(gateway *process.Instance, copies []*process.Instance, newest *process.Instance) {
+	m := gateway.Recognition.Gateway.Mode(gateway.Recognition.Run(gateway.Version())) // how it is meant to use its servers
 	open, counted := gateway.Inbound()
 	// A gateway that does not listen itself may be given its connections by another process (a worker of a
 	// cluster), or may only finish old ones.
@@ -83,13 +74,13 @@ func (j *judgement) spawned(gateway *process.Instance, copies []*process.Instanc
 		return !known || in == newest || age < m.Idle
 	})
 	if excess(idle, copies, m, open) < m.AtLeast {
-		return Finding{}, false
+		return
 	}
 	if first, last := idle[0].Root().Started, idle[len(idle)-1].Root().Started; m.Proved == 0 && last.Sub(first) < time.Minute {
-		return Finding{}, false // started in one burst of requests, which may still be in progress
+		return // started in one burst of requests, which may still be in progress
 	}
 	if idle = j.claim(idle); len(idle) == 0 {
-		return Finding{}, false
+		return
 	}
 	c := claim{
 		severity: Warning, subjects: idle, parent: gateway,
@@ -129,7 +120,7 @@ func (j *judgement) spawned(gateway *process.Instance, copies []*process.Instanc
 	} else if len(c.others) > 0 {
 		c.evidence = append(c.evidence, fmt.Sprintf("%d of them are kept: they are new, or may be working", len(c.others)))
 	}
-	return j.finding(c), true
+	j.report(c)
 }
 
 // excess returns how many of the idle copies are more than the gateway can be using. As many servers as

@@ -27,7 +27,7 @@ var _ = register(Rule{
 // manyZombies is the number that is no passing moment any more: one exited child may be waited for shortly.
 const manyZombies = 2
 
-func findZombies(j *judgement) []Finding {
+func findZombies(j *judgement) {
 	below := map[*process.Instance][]*process.Instance{}
 	for i, p := range j.Forest.Processes {
 		if p.State != "Z" || j.Forest.Parent[i] == process.None {
@@ -38,16 +38,14 @@ func findZombies(j *judgement) []Finding {
 			below[over] = append(below[over], &process.Instance{Table: j.Table, RootNode: node, MainNode: node, Members: []int32{node}})
 		}
 	}
-	var out []Finding
 	for _, parent := range j.Instances {
 		if dead := j.oldEnough(below[parent]); len(dead) >= manyZombies {
-			out = append(out, j.zombies(parent, dead))
+			j.zombies(parent, dead)
 		}
 	}
-	return out
 }
 
-func (j *judgement) zombies(parent *process.Instance, dead []*process.Instance) Finding {
+func (j *judgement) zombies(parent *process.Instance, dead []*process.Instance) {
 	pid := j.Process(j.Forest.Parent[dead[0].RootNode]).PID
 	c := claim{
 		confidence: process.Certain, subjects: dead, parent: parent, key: fmt.Sprint(parent.Root().ID()),
@@ -63,5 +61,5 @@ func (j *judgement) zombies(parent *process.Instance, dead []*process.Instance) 
 		c.remedy.Summary = "give the container an init that waits for children; a kill does nothing to a zombie"
 		c.remedy.Steps = []string{"docker run --init, init: true in compose, or tini or dumb-init as the entry point"}
 	}
-	return j.finding(c)
+	j.report(c)
 }
