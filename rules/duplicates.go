@@ -15,7 +15,8 @@ var _ = register(Rule{
 	Title:    "the same server runs once per open session",
 	Severity: Info,
 	Reap:     "on request: sessions that an application keeps without a terminal, never the newest",
-	Why: "Every session or window of a client starts a full set of servers. Each is in use, or could be, but together they may cost more than they are worth. " +
+	Why: "Every session or window of a client starts a full set of servers. Each is in use, or could be, but together they may " +
+		"cost more than they are worth. " +
 		"An application that keeps the sessions of closed tabs makes it worse.",
 	Evidence: []string{
 		"the same server below four or more running sessions of one client program",

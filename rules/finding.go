@@ -35,6 +35,7 @@ type claim struct {
 	parent   *process.Instance   // the culprit; nil for none. As a subject it is its main process only
 
 	safe      []*process.Instance
+	doubt     string // why what is in safe needs confirmation, "" when it does not
 	onRequest []*process.Instance
 	remedy    Remedy // reap is added to its commands, unless instead is set
 	instead   bool   // its commands are better than reap
@@ -42,6 +43,10 @@ type claim struct {
 
 // report adds a claim to the findings and sets the verdict of its subjects.
 func (j *judgement) report(c claim) {
+	if c.doubt != "" {
+		c.safe, c.onRequest = nil, c.safe
+		c.evidence = append(c.evidence, "needs confirmation: "+c.doubt)
+	}
 	f := Finding{
 		ID: j.rule.ID + "-" + Hash(c.key), Rule: j.rule.ID, Title: c.title,
 		Severity: cmp.Or(c.severity, j.rule.Severity), Confidence: cmp.Or(c.confidence, process.Likely),
@@ -107,7 +112,7 @@ func (j *judgement) report(c claim) {
 	slices.Sort(f.Reap.OnRequest)
 	slices.SortFunc(f.Processes, func(a, b Row) int { return a.PID - b.PID })
 	if len(j.Only) == 0 || slices.Contains(j.Only, j.rule.ID) {
-		j.findings = append(j.findings, f)
+		j.out.Findings = append(j.out.Findings, f)
 	}
 }
 
@@ -139,7 +144,7 @@ func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
 // NewRow describes one process of an instance.
 func NewRow(in *process.Instance, node int32) Row {
 	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
-	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, Server: in.Name}
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
 	if !p.Started.IsZero() {
 		age := int64(max(0, in.Table.Now.Sub(p.Started)).Seconds())
 		row.AgeSeconds = &age
@@ -152,8 +157,8 @@ func NewRow(in *process.Instance, node int32) Row {
 	case in.Role == process.RoleServer || in.Role == process.RoleHelper:
 		row.Role = string(process.RoleHelper)
 	}
-	if in.Role == process.RoleClient || in.Role == process.RoleGateway {
-		row.Server = ""
+	if in.Role != process.RoleClient && in.Role != process.RoleGateway {
+		row.Server = in.Name
 	}
 	return row
 }

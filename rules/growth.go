@@ -19,7 +19,8 @@ var _ = register(Rule{
 	Title:    "a server's memory keeps growing, or is far beyond its working set",
 	Severity: Warning,
 	Reap:     "on request",
-	Why: "An HTTP server that keeps a session for each initialize, or a server with a memory leak of its own, grows until the machine is out of memory. " +
+	Why: "An HTTP server that keeps a session for each initialize, or a server with a memory leak of its own, grows until the " +
+		"machine is out of memory. " +
 		"A session costs 7 to 190 KB of heap, so it takes days, or one client that connects in a loop.",
 	Evidence: []string{
 		"two looks (--baseline): growth by at least 64 MB and a quarter, with its rate and the time until memory is full",
@@ -68,13 +69,14 @@ func findGrowth(j *judgement) {
 	}
 }
 
-// before returns the processes of the baseline; none when it cannot show growth, with the reason as a problem.
+// before returns the processes of the baseline. That it cannot show growth is a problem.
 func (j *judgement) before() map[scan.ID]*scan.Process {
 	if j.Baseline == nil {
 		return nil
 	}
 	if between := j.Now.Sub(j.Baseline.Taken); between < growthBetween {
-		j.problem = fmt.Sprintf("the baseline is only %s older: growth needs at least %s", format.Age(max(0, between)), format.Age(growthBetween))
+		j.out.Problems = append(j.out.Problems, fmt.Sprintf("the baseline is only %s older: growth needs at least %s",
+			format.Age(max(0, between)), format.Age(growthBetween)))
 		return nil
 	}
 	before := map[scan.ID]*scan.Process{}
@@ -84,7 +86,8 @@ func (j *judgement) before() map[scan.ID]*scan.Process {
 	if !slices.ContainsFunc(j.Instances, func(in *process.Instance) bool {
 		return in.Role != process.RoleClient && in.Main().Start != 0 && before[in.Main().ID()] != nil
 	}) {
-		j.problem = "no server of the baseline is still running: it is of another machine, or has no exact start times (text of ps)"
+		j.out.Problems = append(j.out.Problems,
+			"no server of the baseline is still running: it is of another machine, or has no exact start times (text of ps)")
 	}
 	return before
 }

@@ -28,22 +28,14 @@ type Options struct {
 // Judge groups the processes into instances, finds their owners and applies every rule.
 func Judge(r *process.Recognised, o Options) *Report {
 	j := newJudgement(r, o)
-	out := &Report{
-		Schema: ReportSchema, Kind: ReportKind, Taken: r.Snapshot.Taken, Host: r.Snapshot.Host,
-		Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
-		Problems: append([]string{}, r.Snapshot.Problems...),
-	}
+	out := j.out
 	for _, rule := range registry {
 		if !rule.Probe {
 			j.rule = rule
 			rule.check(j)
 		}
 	}
-	out.Findings = append(out.Findings, j.findings...)
 	slices.SortStableFunc(out.Findings, WorseFirst)
-	if j.problem != "" {
-		out.Problems = append(out.Problems, j.problem)
-	}
 	out.Parentless = j.parentless()
 	for _, d := range j.decisions {
 		if rule := Lookup(d.because); rule != nil { // claimed by a rule whose finding was not asked for
@@ -64,18 +56,24 @@ func Judge(r *process.Recognised, o Options) *Report {
 	return out
 }
 
-// judgement is a table while the rules work on it, with the verdicts that they have reached.
+// judgement is a table while the rules work on it, with what they have found.
 type judgement struct {
 	*process.Table
 	Options
+	out       *Report
 	decisions map[*process.Instance]*decision // of the instances that a rule has claimed
 	rule      *Rule                           // the one that is checked now
-	findings  []Finding
-	problem   string // why the baseline shows no growth; "" when it does
 }
 
 func newJudgement(r *process.Recognised, o Options) *judgement {
-	return &judgement{Table: process.NewTable(r), Options: o, decisions: map[*process.Instance]*decision{}}
+	return &judgement{
+		Table: process.NewTable(r), Options: o, decisions: map[*process.Instance]*decision{},
+		out: &Report{
+			Schema: ReportSchema, Kind: ReportKind, Taken: r.Snapshot.Taken, Host: r.Snapshot.Host,
+			Findings: []Finding{}, Servers: []Server{}, Clients: []Owning{}, Gateways: []Owning{},
+			Problems: append([]string{}, r.Snapshot.Problems...),
+		},
+	}
 }
 
 // claim marks the instances as explained by the current rule, so that later rules leave them alone, and
@@ -83,7 +81,7 @@ func newJudgement(r *process.Recognised, o Options) *judgement {
 func (j *judgement) claim(ins []*process.Instance) []*process.Instance {
 	for _, in := range ins {
 		if j.decisions[in] == nil && in.Role != process.RoleClient {
-			j.decide(in, Suspect, j.rule.ID)
+			j.decisions[in] = &decision{Suspect, j.rule.ID}
 		}
 	}
 	return j.oldEnough(ins)

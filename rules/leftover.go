@@ -15,7 +15,8 @@ var _ = register(Rule{
 	Title:    "a browser or other helper is still running after its MCP server exited",
 	Severity: Error,
 	Reap:     "safe when its profile or command line proves which server started it; else on request",
-	Why: "A server may start programs of its own: a browser, a language server. They often lead a session of their own, so a signal to the server's " +
+	Why: "A server may start programs of its own: a browser, a language server. They often lead a session of their own, so a " +
+		"signal to the server's " +
 		"process group does not reach them, and they outlive a server that is killed. One browser is a dozen processes and close to 1 GB.",
 	Evidence: []string{
 		"an automation browser: a temporary profile of playwright, puppeteer or chrome-devtools-mcp, or their switches",
@@ -36,7 +37,8 @@ var _ = register(Rule{
 })
 
 // RemedyHelper is a remedy of diagnose.Stdio too.
-const RemedyHelper = "server: at the end of stdin and on SIGTERM, terminate what it has started; a helper whose stdin is a pipe from the server notices its exit"
+const RemedyHelper = "server: at the end of stdin and on SIGTERM, terminate what it has started; a helper whose stdin is a " +
+	"pipe from the server notices its exit"
 
 func findLeftovers(j *judgement) {
 	var found []*process.Instance
@@ -126,7 +128,7 @@ func hasPort(listen []string) bool {
 }
 
 func (j *judgement) leftovers(group []*process.Instance, key, doubt string) {
-	c := claim{key: key, subjects: group, safe: group}
+	c := claim{key: key, subjects: group, safe: group, doubt: doubt}
 	processes, mark := 0, ""
 	for _, in := range group {
 		processes += len(in.Members)
@@ -147,8 +149,7 @@ func (j *judgement) leftovers(group []*process.Instance, key, doubt string) {
 		},
 	}
 	if doubt != "" {
-		c.severity, c.confidence, c.safe, c.onRequest = Warning, process.Possible, nil, group
-		c.evidence = append(c.evidence, "needs confirmation: "+doubt)
+		c.severity, c.confidence = Warning, process.Possible
 	}
 	j.report(c)
 }

@@ -23,7 +23,8 @@ var _ = register(Rule{
 		"and a launcher such as npx, uv or sh may swallow the signal that was meant for it. When the client is killed or crashes, " +
 		"such a server is adopted by PID 1 or a subreaper and runs until the next reboot. Nothing can ever use it again.",
 	Evidence: []string{
-		"its topmost launcher was adopted (by PID 1, systemd --user, WSL's init, tini ...); on Windows, its parent has exited or is younger than it",
+		"its topmost launcher was adopted (by PID 1, systemd --user, WSL's init, tini ...); on Windows, its parent has exited or is " +
+			"younger than it",
 		"its stdin is closed at the other end: the strongest evidence",
 		"no running process reads its output",
 		"no supervisor keeps it",
@@ -33,8 +34,10 @@ var _ = register(Rule{
 		"a daemon whose start script has exited: it listens or has /dev/null at its stdin, and is left alone or needs confirmation",
 		"a server that is shutting down: clients allow it about 4 seconds, so look twice",
 		"a server that still runs a job of its former client (a build, a development server): it needs confirmation",
-		"a one-shot (printf ... | server) that still works on its answer: it needs confirmation while its parent runs, its output is read or goes to a file, or requests are unread",
-		"a server that was started with & where the system does not show its stdin (macOS, Windows, FreeBSD): adopted and unsupervised is all that can be seen there",
+		"a one-shot (printf ... | server) that still works on its answer: it needs confirmation while its parent runs, its output " +
+			"is read or goes to a file, or requests are unread",
+		"a server that was started with & where the system does not show its stdin (macOS, Windows, FreeBSD): adopted and " +
+			"unsupervised is all that can be seen there",
 		"a program named like a server that works on a connection it opened itself, or opens a port later, although its stdin is closed",
 		"a server whose stdin is in transit between two processes (SCM_RIGHTS) while an orphan holds it too: this cannot be seen",
 	},
@@ -54,11 +57,13 @@ var _ = register(Rule{
 
 // The remedies that diagnose.Stdio gives too.
 const (
-	RemedyNode     = "server, Node: on 'end' and 'close' of process.stdin, write the answers and call process.exit(0); unref() timers that must not keep it alive"
+	RemedyNode = "server, Node: on 'end' and 'close' of process.stdin, write the answers and call process.exit(0); unref() " +
+		"timers that must not keep it alive"
 	RemedyPython   = "server, Python: leave the loop at the end of sys.stdin; make background threads daemon threads"
 	RemedyGo       = "server, Go: return from main when reading os.Stdin returns io.EOF"
 	RemedySignal   = "server: exit on SIGTERM; a handler of the signal has to exit the process"
-	RemedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so that there is one process to terminate"
+	RemedyLauncher = "launcher: configure the interpreter and the script (node /path/server.js) instead of npx, uvx or sh -c, so " +
+		"that there is one process to terminate"
 )
 
 // shutdownGrace is how long a server whose stdin is closed may just be shutting down: SDK clients close
@@ -162,7 +167,8 @@ func (j *judgement) judgeAdopted(in *process.Instance, w process.StdinState) *or
 			return nil
 		}
 		l.confidence = process.Possible
-		l.doubt = fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command instead", twin.Service.Manager, twin.Service.MainPID)
+		l.doubt = fmt.Sprintf("it listens like a daemon, but %s keeps pid %d with the same command instead",
+			twin.Service.Manager, twin.Service.MainPID)
 	case in.Unreadable("listen"):
 		l.confidence, l.doubt = process.Possible, mayListenUnseen
 	case j.maybeService(in) != "":
@@ -262,7 +268,8 @@ func (j *judgement) ownedByOrphan(in *process.Instance, gone orphans) *orphanCan
 	if over == nil || over.in.Role == process.RoleClient {
 		return nil
 	}
-	return &orphanCandidate{in: in, confidence: over.confidence, doubt: over.doubt, proof: fmt.Sprintf("it belongs to %s, which is an orphan", over.in)}
+	proof := fmt.Sprintf("it belongs to %s, which is an orphan", over.in)
+	return &orphanCandidate{in: in, confidence: over.confidence, doubt: over.doubt, proof: proof}
 }
 
 // sharedDaemon reports whether an instance listens for proxies of its own program that are in use: some
@@ -287,26 +294,25 @@ func (j *judgement) twin(in *process.Instance, holds func(*process.Instance) boo
 // client talks to its servers until it ends them. Any other program may have asked once, closed stdin as
 // it should, and be waiting for the answer.
 func (j *judgement) judgeBelow(l *orphanCandidate, settled bool) {
-	owner := l.in.Owner
+	owner, what := l.in.Owner, "parent"
 	known := l.in.OwnedBy != nil && l.in.OwnedBy.Recognition.By != process.ByRelation
-	what := "parent"
 	if known {
 		what = string(owner.Kind)
-		l.proof += ", and its " + what + " " + owner.String() + " does not know that it is still running"
+		l.proof += fmt.Sprintf(", and its %s %s does not know that it is still running", what, owner)
 	} else {
-		l.proof += ", though its parent " + owner.String() + " is running"
+		l.proof += fmt.Sprintf(", though its parent %s is running", owner)
 	}
 	switch {
 	case !settled:
 		l.doubt = "its " + what + " may be shutting it down: look again"
+		return
 	case j.unread(l.in):
-		l.confidence = process.Certain
 		l.proof += "; its output is not read either"
 	case !known:
-		l.doubt = "its " + what + " is running, and may be waiting for a last answer"
-	default:
-		l.confidence = process.Certain
+		l.doubt = "its parent is running, and may be waiting for a last answer"
+		return
 	}
+	l.confidence = process.Certain
 }
 
 // answersElsewhere reports whether the output goes where no MCP client reads: to a file, a terminal or
@@ -362,12 +368,12 @@ func (j *judgement) maybeService(in *process.Instance) string {
 func (j *judgement) orphaned(gone orphans, group []*process.Instance) {
 	in, first := group[0], gone[group[0]]
 	j.SortByStart(group)
-	c := claim{confidence: first.confidence, key: first.key(), subjects: group, safe: group, remedy: orphanRemedy(first, len(group))}
-	if first.doubt != "" {
-		c.safe, c.onRequest = nil, group
-		if first.confidence != process.Certain {
-			c.severity = Warning
-		}
+	c := claim{
+		confidence: first.confidence, key: first.key(), subjects: group, safe: group, doubt: first.doubt,
+		remedy: orphanRemedy(first, len(group)),
+	}
+	if first.doubt != "" && first.confidence != process.Certain {
+		c.severity = Warning
 	}
 	what := map[process.Role]string{
 		process.RoleServer: "server", process.RoleGateway: "gateway", process.RoleClient: "non-interactive client",
@@ -396,9 +402,6 @@ func (j *judgement) orphaned(gone orphans, group []*process.Instance) {
 		c.evidence = append(c.evidence, "no supervisor keeps "+format.Plural(len(group), "it", "any of them"))
 	}
 	c.evidence = append(c.evidence, j.agesOf(group), j.spinning(group), j.origins(group))
-	if first.doubt != "" {
-		c.evidence = append(c.evidence, "needs confirmation: "+first.doubt)
-	}
 	j.report(c)
 }
 
@@ -435,7 +438,8 @@ func orphanRemedy(first *orphanCandidate, n int) Remedy {
 		r.Summary = "terminate it if it has no work left; start non-interactive clients from a program that waits for them"
 	}
 	if l := in.Launchers(); len(l) > 0 {
-		r.Steps = append(r.Steps, "configure the server's own program instead of "+format.List(l, 2)+", so that the client has one process to terminate")
+		r.Steps = append(r.Steps, "configure the server's own program instead of "+format.List(l, 2)+
+			", so that the client has one process to terminate")
 	}
 	if first.doubt != "" {
 		r.Steps = append(r.Steps, "check that "+format.Plural(n, "it is", "they are")+" not in use before you terminate "+it)

@@ -43,8 +43,8 @@ func (j *judgement) findContainers(gone orphans) {
 	clients := slices.DeleteFunc(slices.Clone(j.Instances), func(in *process.Instance) bool {
 		return in.Recognition.Command.Kind != command.KindImage
 	})
-	for _, in := range j.Instances {
-		if in.Role != process.RoleServer || in.Service != nil || !j.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
+	for _, in := range j.WithRole(process.RoleServer) {
+		if in.Service != nil || !j.contained(in) || len(in.Listen()) > 0 || process.SpeaksHTTP(in.Recognition.Command) {
 			continue
 		}
 		if client := clientOf(in, clients); client != nil {

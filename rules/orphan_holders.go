@@ -89,5 +89,6 @@ func (j *judgement) heldBy(holders []int) string {
 	if len(dying) > 0 {
 		holders = dying
 	}
-	return "its stdin is held only by pid " + format.PIDs(holders, 3) + ", which " + format.Plural(len(holders), "is an orphan itself", "are orphans themselves")
+	return "its stdin is held only by pid " + format.PIDs(holders, 3) + ", which " +
+		format.Plural(len(holders), "is an orphan itself", "are orphans themselves")
 }

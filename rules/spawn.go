@@ -18,23 +18,28 @@ var _ = register(Rule{
 	Order:    20,
 	Title:    "a running gateway keeps one server per request",
 	Severity: Error,
-	Reap:     "safe when the gateway's mode allows a server one request, and the server is older than any request that may still be answered; else on request",
+	Reap: "safe when the gateway's mode allows a server one request, and the server is older than any request that may still " +
+		"be answered; else on request",
 	Why: "A gateway that starts a stdio server for each request or session and never terminates it fills the memory while it looks healthy: " +
 		"it answers, its servers have a running parent and an open stdin, and none is adopted. " +
-		"supergateway before 4 does so in its default mode (Streamable HTTP without --stateful); with --stateful but without --sessionTimeout it keeps the servers of sessions that were never closed.",
+		"supergateway before 4 does so in its default mode (Streamable HTTP without --stateful); with --stateful but without " +
+		"--sessionTimeout it keeps the servers of sessions that were never closed.",
 	Evidence: []string{
 		"several copies of one command directly below one gateway",
 		"their ages are spread: each was started by a request of its own",
 		"the gateway's flags and version: --stateful, --sessionTimeout, --long-lived",
 	},
 	Wrong: []string{
-		"many requests in progress: as many servers as there are open connections may be working. Then only those are safe that are older than ten minutes, and a minute older than the last data received on any connection (where the system shows that); the newest is always kept",
+		"many requests in progress: as many servers as there are open connections may be working. Then only those are safe that are " +
+			"older than ten minutes, and a minute older than the last data received on any connection (where the system shows that); " +
+			"the newest is always kept",
 		"a gateway in stateful mode whose sessions are all in use: a warning, on request only",
 	},
 	Remedy: []string{
 		"supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, which terminates each server after its request",
 		"docker mcp gateway: update it, so that containers are reused; or start it with --long-lived",
-		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps the old arguments, and perhaps the old children",
+		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps the old arguments, and " +
+			"perhaps the old children",
 		"serve Streamable HTTP directly where the server can: one process for all clients",
 	},
 	check: findSpawned,

@@ -36,10 +36,6 @@ type decision struct {
 	because string // the ID of the rule until that has written its finding
 }
 
-func (j *judgement) decide(in *process.Instance, v Verdict, because string) {
-	j.decisions[in] = &decision{v, because}
-}
-
 // decision returns the verdict of the rule that claimed the instance, or why none did.
 func (j *judgement) decision(in *process.Instance) *decision {
 	if d := j.decisions[in]; d != nil {

@@ -25,7 +25,8 @@ var watchers = []Snippet{
 	},
 	{
 		Runtime: "python", Code: watcherCode("python.py"),
-		Where: "in the main module; call it before the server starts. Not for Windows, which has no poll; it does nothing when stdin is a file or /dev/null. " +
+		Where: "in the main module; call it before the server starts. Not for Windows, which has no poll; it does nothing when " +
+			"stdin is a file or /dev/null. " +
 			"An answer that takes longer than 5 s after the last request was read is lost: raise grace. os._exit runs no atexit handlers: " +
 			"child processes have to watch their own stdin, or be terminated there",
 	},

@@ -13,8 +13,10 @@ var _ = register(Rule{
 	Title:    "a client or gateway does not wait for its exited children",
 	Severity: Warning,
 	Reap:     "never: a zombie has exited already, and only its parent can clear it",
-	Why: "An exited process stays in the table as a zombie until its parent waits for it (wait(2)). It holds no memory, but a PID; a parent that never waits " +
-		"uses PIDs up, and does not notice that its servers exit. PID 1 of a container has to wait for processes that it did not start, and most programs do not.",
+	Why: "An exited process stays in the table as a zombie until its parent waits for it (wait(2)). It holds no memory, but a " +
+		"PID; a parent that never waits " +
+		"uses PIDs up, and does not notice that its servers exit. PID 1 of a container has to wait for processes that it did not " +
+		"start, and most programs do not.",
 	Evidence: []string{"two or more processes in state Z below one client, gateway or server"},
 	Wrong:    []string{"children that exited just now: a busy parent may need a second to wait for them"},
 	Remedy: []string{
