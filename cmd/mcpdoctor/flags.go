@@ -25,6 +25,12 @@ type choice struct {
 func (c *choice) String() string { return c.value }
 func (c *choice) Type() string   { return strings.Join(c.of, "|") }
 
+// add adds the flag to a verb.
+func (c *choice) add(to *cobra.Command, flag, usage string) {
+	to.Flags().Var(c, flag, usage)
+	offer(to, flag, c.of)
+}
+
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.of, s) {
 		return fmt.Errorf("use one of %s", strings.Join(c.of, ", "))
@@ -44,8 +50,7 @@ type output struct {
 func (o *output) flags(c *cobra.Command, json, verbose string) {
 	o.color = choice{value: "auto", of: []string{"auto", "always", "never"}}
 	c.Flags().BoolVar(&o.json, "json", false, json)
-	c.Flags().Var(&o.color, "color", "when to use colour")
-	offer(c, "color", o.color.of)
+	o.color.add(c, "color", "when to use colour")
 	if verbose != "" {
 		c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, verbose)
 	}
@@ -87,43 +92,33 @@ func (s *span) Type() string { return "duration" }
 func (s *span) String() string {
 	const day = 24 * time.Hour
 	days := min(s.Duration/day, math.MaxUint16) // Set takes no more of them
-	rest := s.Duration - days*day
-	if rest == 0 && days > 0 {
-		return fmt.Sprintf("%dd", days)
-	}
-	text := rest.String()
+	rest := (s.Duration - days*day).String()
 	for _, none := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, none) {
-			text = text[:len(text)-2]
+		if strings.HasSuffix(rest, none) {
+			rest = rest[:len(rest)-2]
 		}
 	}
-	if days > 0 {
-		text = fmt.Sprintf("%dd%s", days, text)
+	switch {
+	case days == 0:
+		return rest
+	case rest == "0s":
+		return fmt.Sprintf("%dd", days)
 	}
-	return text
+	return fmt.Sprintf("%dd%s", days, rest)
 }
 
 func (s *span) Set(text string) error {
-	var n uint64
-	var d time.Duration
-	before, rest, hasDays := strings.Cut(text, "d")
-	var badDays, badRest error
-	if hasDays {
-		n, badDays = strconv.ParseUint(before, 10, 16)
-	} else {
-		rest = text
+	var badDays error
+	if days, rest, ok := strings.Cut(text, "d"); ok {
+		var n uint64
+		n, badDays = strconv.ParseUint(days, 10, 16)
+		text = fmt.Sprintf("%dh%s", n*24, rest)
 	}
-	if rest != "" || n == 0 {
-		d, badRest = time.ParseDuration(rest)
-	}
-	if badDays != nil || badRest != nil || d < 0 {
+	d, err := time.ParseDuration(text)
+	if badDays != nil || err != nil || d < 0 {
 		return errors.New("use a duration such as 90s, 10m, 1h30m or 2d")
 	}
-	days := time.Duration(n) * 24 * time.Hour
-	if days > math.MaxInt64-d {
-		return errors.New("the duration is too long")
-	}
-	s.Duration = days + d
+	s.Duration = d
 	return nil
 }
 
@@ -160,5 +155,6 @@ func titles(of []*rules.Rule) []string {
 
 // offer completes a flag from a few words.
 func offer(c *cobra.Command, flag string, words []string) {
-	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // fails only for a flag that does not exist
+	// It fails only for a flag that does not exist.
+	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -116,20 +116,15 @@ func (o *reapOptions) check(w *world) error {
 
 // show prints the plan and terminates nothing.
 func (o *reapOptions) show(ctx context.Context, w *world, asked bool) error {
-	var plan *reap.Plan
-	if o.from != "" {
-		snap, err := w.read(o.from)
-		if err != nil {
-			return err
-		}
-		plan = o.plan(process.Recognise(snap), nil, 0)
-	} else {
-		s, err := w.lookTwice(ctx, look.Options{})
-		if err != nil {
-			return err
-		}
-		plan = o.plan(s.Recognised, s.Settled, w.self)
+	s, err := w.see(ctx, o.from, look.Options{})
+	if err != nil {
+		return err
 	}
+	self := w.self
+	if o.from != "" {
+		self = 0
+	}
+	plan := o.plan(s.Recognised, s.Settled, self)
 	if err := o.print(w, plan, report.Plan); err != nil || o.json {
 		return err
 	}

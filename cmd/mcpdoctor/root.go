@@ -87,7 +87,8 @@ func newRoot(w *world) *cobra.Command {
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	root.SetVersionTemplate("mcpdoctor {{.Version}}\n")
-	root.AddCommand(newScan(w), newReap(w), newSnapshot(w), newConfig(w), newProbe(w), newSchedule(w), newExplain(w), newRules(w), newVersion(w), newCheck(w))
+	root.AddCommand(newScan(w), newReap(w), newSnapshot(w), newConfig(w), newProbe(w),
+		newSchedule(w), newExplain(w), newRules(w), newVersion(w), newCheck(w))
 	root.AddCommand(newCheckParts(w)...)
 	root.InitDefaultCompletionCmd()
 	return root

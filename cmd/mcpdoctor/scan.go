@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,9 +12,6 @@ import (
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
 	"mcpdoctor/rules/look"
-	"mcpdoctor/rules/process"
-	"mcpdoctor/scan"
-	"mcpdoctor/scan/pasted"
 )
 
 type scanOptions struct {
@@ -36,19 +32,19 @@ func newScan(w *world) *cobra.Command {
 		Short: "Find leaked MCP servers, and what made them leak.",
 		Long: "Find leaked MCP servers, and what made them leak. Terminates nothing.\n\n" +
 			"Exit code: 0 nothing at or above --fail-on, 1 findings, 2 wrong usage or no view of the processes.",
-		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n  ps -eo pid,ppid,etimes,rss,args | mcpdoctor scan --from -",
-		Args:    cobra.NoArgs,
+		Example: "  mcpdoctor scan\n  mcpdoctor scan --json --fail-on error\n  mcpdoctor scan --from snapshot.json\n" +
+			"  ps -eo pid,ppid,etimes,rss,args | mcpdoctor scan --from -",
+		Args: cobra.NoArgs,
 	}, func(ctx context.Context, _ []string) error { return o.run(ctx, w) })
 	o.flags(c, "print the report as JSON", "print every process, and every server with its owner")
 	fileFlag(c, &o.from, "from", "read a snapshot or the text of ps from this `file` (- for stdin)")
 	fileFlag(c, &o.baseline, "baseline", "compare with the earlier snapshot in this `file`")
 	ruleFlag(c, &o.rules, "only findings of this `rule` (repeatable)")
 	f := c.Flags()
-	f.Var(&o.failOn, "fail-on", "lowest severity for exit code 1")
+	o.failOn.add(c, "fail-on", "lowest severity for exit code 1")
 	f.Var(&o.olderThan, "older-than", "only processes at least this old")
 	f.BoolVar(&o.all, "all", false, "same as -v")
 	f.BoolVar(&o.pss, "pss", false, "read PSS, the memory that terminating frees (slow for large processes)")
-	offer(c, "fail-on", o.failOn.of)
 	return c
 }
 
@@ -58,29 +54,20 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	if o.from == "-" && o.baseline == "-" {
 		return &problem{what: "--from and --baseline cannot both be stdin", hint: "save one of them to a file"}
 	}
+	var err error
 	if o.baseline != "" {
-		var err error
 		if judge.Baseline, err = w.read(o.baseline); err != nil {
 			return err
 		}
 	}
-	var seen *process.Recognised
-	if o.from != "" {
-		snap, err := w.read(o.from)
-		if err != nil {
-			return err
-		}
-		seen = process.Recognise(snap)
-	} else {
-		s, err := w.lookTwice(ctx, look.Options{PSS: o.pss, Thorough: o.verbose})
-		if err != nil {
-			return err
-		}
-		seen, judge.Settled = s.Recognised, s.Settled
+	s, err := w.see(ctx, o.from, look.Options{PSS: o.pss, Thorough: o.verbose})
+	if err != nil {
+		return err
 	}
-	r := rules.Judge(seen, judge)
+	judge.Settled = s.Settled
+	r := rules.Judge(s.Recognised, judge)
 	r.Tool = rules.Tool{Name: "mcpdoctor", Version: version()}
-	if err := printResult(w, o.output, "report", r, report.JSON, func(out io.Writer, r *rules.Report, show report.Options) error {
+	if err = printResult(w, o.output, "report", r, report.JSON, func(out io.Writer, r *rules.Report, show report.Options) error {
 		show.Asked = o.asked()
 		return report.Text(out, r, show)
 	}); err != nil {
@@ -90,7 +77,8 @@ func (o *scanOptions) run(ctx context.Context, w *world) error {
 	case o.fails(r):
 		return errFound
 	case r.Parentless && o.failOn.value != "never":
-		return &problem{what: "the input has no parent PIDs, so leaks cannot be detected", hint: "capture it with: ps -eo pid,ppid,etimes,rss,args"}
+		return &problem{what: "the input has no parent PIDs, so leaks cannot be detected",
+			hint: "capture it with: ps -eo pid,ppid,etimes,rss,args"}
 	}
 	return nil
 }
@@ -112,23 +100,4 @@ func (o *scanOptions) fails(r *rules.Report) bool {
 	return o.failOn.value != "never" && slices.ContainsFunc(r.Findings, func(f rules.Finding) bool {
 		return f.Severity.Rank() >= rules.Severity(o.failOn.value).Rank()
 	})
-}
-
-// read reads a snapshot or the text of ps from a file or stdin.
-func (w *world) read(name string) (*scan.Snapshot, error) {
-	var in io.Reader = w.in
-	shown := "stdin"
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, &problem{what: "cannot read the snapshot: " + err.Error(), hint: "mcpdoctor snapshot --out FILE makes one"}
-		}
-		defer f.Close()
-		in, shown = f, name
-	}
-	s, err := pasted.Read(in, w.now())
-	if err != nil {
-		return nil, &problem{what: shown + ": " + err.Error(), hint: "it takes a snapshot of mcpdoctor, or the text of ps with its header line"}
-	}
-	return s, nil
 }
