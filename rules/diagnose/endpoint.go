@@ -84,12 +84,19 @@ func (r *EndpointReport) Fails() bool {
 
 // Endpoint judges the answers of an endpoint.
 func Endpoint(e *facts.Endpoint, taken time.Time) *EndpointReport {
-	j := &endpointJudge{e: e, out: &EndpointReport{
+	j := &endpointJudge{e: e, answers: map[facts.Ask]facts.Answer{}, looks: map[facts.When]facts.Look{}, verdicts: map[Topic]Verdict{}}
+	for _, x := range e.Exchanges {
+		j.answers[x.Ask] = x.Answer
+	}
+	for _, l := range e.Retention.Looks {
+		j.looks[l.When] = l
+	}
+	j.out = &EndpointReport{
 		Schema: EndpointSchema, Kind: EndpointKind, Taken: taken,
 		URL: e.URL, Transport: e.Transport, Version: e.Version, Supported: append([]string{}, e.Supported...),
 		Server: EndpointServer{e.Name, e.Release}, Verdicts: []EndpointRow{}, Findings: []rules.Finding{},
 		Exchanges: append([]facts.Exchange{}, e.Exchanges...), Retention: e.Retention, Requests: e.Requests, Problems: []string{},
-	}}
+	}
 	j.listener()
 	j.transport()
 	if e.Transport == facts.LegacySSE {
@@ -110,8 +117,11 @@ func Endpoint(e *facts.Endpoint, taken time.Time) *EndpointReport {
 
 // endpointJudge is a judgement in progress.
 type endpointJudge struct {
-	e   *facts.Endpoint
-	out *EndpointReport
+	e        *facts.Endpoint
+	answers  map[facts.Ask]facts.Answer // zero for what was not asked
+	looks    map[facts.When]facts.Look  // zero for those that were not taken
+	verdicts map[Topic]Verdict          // of the rows so far
+	out      *EndpointReport
 
 	gateway catalog.Gateway // that listens; zero for another program
 	run     catalog.Run     // its command line
@@ -153,23 +163,14 @@ func (j *endpointJudge) row(topic Topic, verdict Verdict, answer string) {
 	if topic == TopicLimit && j.e.Retention.Request == "tools/list" {
 		row.Question = "request limit"
 	}
+	j.verdicts[topic] = verdict
 	j.out.Verdicts = append(j.out.Verdicts, row)
-}
-
-// verdict returns the verdict of a row; empty when there is none.
-func (j *endpointJudge) verdict(topic Topic) Verdict {
-	for _, row := range j.out.Verdicts {
-		if row.Topic == topic {
-			return row.Verdict
-		}
-	}
-	return ""
 }
 
 // judge adds the row that the answer to one question decides. decide returns the verdict and what to say after the
 // answer; it is not called for an answer that proves nothing.
 func (j *endpointJudge) judge(topic Topic, ask facts.Ask, decide func(facts.Answer) (Verdict, string)) {
-	r, asked := j.answer(ask)
+	r, asked := j.answers[ask]
 	if !asked {
 		return
 	}
@@ -179,24 +180,4 @@ func (j *endpointJudge) judge(topic Topic, ask facts.Ask, decide func(facts.Answ
 	}
 	verdict, comment := decide(r)
 	j.row(topic, verdict, r.Words()+comment)
-}
-
-// answer returns the answer to a question, and whether it was asked.
-func (j *endpointJudge) answer(ask facts.Ask) (facts.Answer, bool) {
-	for _, x := range j.e.Exchanges {
-		if x.Ask == ask {
-			return x.Answer, true
-		}
-	}
-	return facts.Answer{}, false
-}
-
-// look returns one look at the process, and whether it was taken.
-func (j *endpointJudge) look(when facts.When) (facts.Look, bool) {
-	for _, l := range j.e.Retention.Looks {
-		if l.When == when {
-			return l, true
-		}
-	}
-	return facts.Look{}, false
 }

@@ -66,6 +66,6 @@ func (j *endpointJudge) unserved() bool {
 	if j.e.Session {
 		ask = facts.AskWith
 	}
-	r, asked := j.answer(ask)
+	r, asked := j.answers[ask]
 	return asked && !r.Result
 }

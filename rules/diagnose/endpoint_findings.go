@@ -31,23 +31,22 @@ func (j *endpointJudge) findings() {
 func (j *endpointJudge) restart() string {
 	const untested = "not known: the answers to an old session prove nothing"
 	legacy := j.e.Transport == facts.LegacySSE
-	settled, _ := j.look(facts.Settled)
 	refused := j.e.Retention.Refused
-	unknown, asked := j.answer(facts.AskUnknown)
+	unknown, asked := j.answers[facts.AskUnknown]
 	switch {
 	case j.stranded != "":
 		return "strands its clients: " + j.stranded
-	case settled.Gone:
+	case j.looks[facts.Settled].Gone:
 		return "not known: the server exited during the probe"
 	case refused != nil && refused.Status == 0 && !refused.Ours:
 		return "not known: the server stopped answering during the probe"
-	case legacy && (j.verdict(TopicClosed) == Unsure || j.verdict(TopicStale) == Unsure):
+	case legacy && (j.verdicts[TopicClosed] == Unsure || j.verdicts[TopicStale] == Unsure):
 		return untested
 	case legacy:
 		return "ends all sessions with their streams: clients are refused, and have to open a new stream and initialize again"
 	case !asked:
 		return "not known: the probe did not get that far"
-	case j.verdict(TopicUnknown) == Unsure:
+	case j.verdicts[TopicUnknown] == Unsure:
 		return untested
 	case !j.e.Session && j.unserved():
 		return "not known: tools/list is refused"
@@ -66,13 +65,13 @@ func (j *endpointJudge) growth() string {
 		return "unbounded: " + j.piling
 	case j.growing != "":
 		return "unbounded: " + j.growing
-	case j.e.Retention.Refused != nil && j.verdict(TopicLimit) == Note:
+	case j.e.Retention.Refused != nil && j.verdicts[TopicLimit] == Note:
 		return fmt.Sprintf("bounded: it refuses more than about %d sessions", j.e.Retention.Served)
 	case j.kept > 0:
 		return "not known: it keeps dropped sessions for at least " + format.Age(j.kept)
-	case j.verdict(TopicMemory) == OK && j.verdict(TopicProcesses) == OK:
+	case j.verdicts[TopicMemory] == OK && j.verdicts[TopicProcesses] == OK:
 		return "none: neither processes nor memory were left behind"
-	case j.verdict(TopicProcesses) == OK:
+	case j.verdicts[TopicProcesses] == OK:
 		return "no processes were left behind; memory was not judged"
 	}
 	return "not known"
@@ -133,7 +132,7 @@ func (j *endpointJudge) sse() rules.Finding {
 			f.Evidence = append(f.Evidence, row.Question+": "+row.Answer)
 		}
 	}
-	stream, _ := j.answer(facts.AskStream)
+	stream := j.answers[facts.AskStream]
 	f.Evidence = append(f.Evidence, fmt.Sprintf("GET returns %d and a stream that begins with an endpoint event", stream.Status))
 	remedies := []string{rules.RemedyStreamableHTTP}
 	if f.Severity == rules.Error {
@@ -159,10 +158,9 @@ func (j *endpointJudge) retained() (f rules.Finding, found bool) {
 			steps = append(steps, step)
 		}
 	}
-	settled, _ := j.look(facts.Settled)
 	for _, row := range j.out.Verdicts {
 		b, ok := broken[row.Topic]
-		if row.Verdict == Failed && ok && (row.Topic != TopicProcesses || settled.Gone) {
+		if row.Verdict == Failed && ok && (row.Topic != TopicProcesses || j.looks[facts.Settled].Gone) {
 			add(rules.Error, b.title, row.Question+": "+row.Answer, b.remedy)
 		}
 	}
@@ -178,7 +176,7 @@ func (j *endpointJudge) retained() (f rules.Finding, found bool) {
 	if j.stranded != "" {
 		add(rules.Error, "a restart strands its clients: "+j.stranded, j.stranded, cmp.Or(j.gateway.Remedies.UnknownSession, rules.Remedy404))
 	}
-	if j.verdict(TopicDelete) == Failed {
+	if j.verdicts[TopicDelete] == Failed {
 		add(rules.Warning, "clients cannot end their sessions", "DELETE does not end a session", rules.RemedyIdleTimeout)
 	}
 	if j.kept > 0 && !j.run.Has("--sessionTimeout") {
@@ -236,7 +234,7 @@ func remedy(rule string, of ...string) rules.Remedy {
 // leftovers adds what the probe itself left behind: sessions that could not be deleted, and processes.
 func (j *endpointJudge) leftovers() {
 	n := j.e.Retention.Undeleted
-	if r, _ := j.answer(facts.AskDelete); r.Status/100 == 2 && j.verdict(TopicDelete) == Failed { // it only claims to delete them
+	if r := j.answers[facts.AskDelete]; r.Status/100 == 2 && j.verdicts[TopicDelete] == Failed { // it only claims to delete them
 		n += j.e.Retention.Deleted + 1
 	}
 	if n > 0 {

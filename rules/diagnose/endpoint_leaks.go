@@ -42,7 +42,7 @@ const (
 // processes judges what the sessions left below the listener.
 func (j *endpointJudge) processes() (Verdict, string) {
 	r, pid := j.e.Retention, j.e.Process.Listener.PID
-	settled, seen := j.look(facts.Settled)
+	settled, seen := j.looks[facts.Settled]
 	what := format.Count(r.Served, "request")
 	if j.e.Session {
 		what = format.Count(r.Served, "dropped session")
@@ -70,7 +70,7 @@ func (j *endpointJudge) processes() (Verdict, string) {
 		left = fmt.Sprintf("%s (%d with descendants)", left, settled.SessionProcesses)
 	}
 	line := fmt.Sprintf("%s left %s below pid %d", what, left, pid)
-	cleared, deleted := j.look(facts.Cleared)
+	cleared, deleted := j.looks[facts.Cleared]
 	mode := j.gateway.Mode(j.run)
 	many := func(n int) bool { return n >= fewRequests && n*perRequest >= r.Served }
 	switch {
@@ -102,20 +102,17 @@ const (
 // memory judges two equal rounds after a warm-up. Fewer sessions prove nothing: see [facts.LeastForMemory].
 func (j *endpointJudge) memory() (Verdict, string) {
 	r := j.e.Retention
-	settled, _ := j.look(facts.Settled)
 	switch {
 	case !j.e.Process.Found:
 		return Unsure, j.e.Process.Why
-	case settled.Gone:
+	case j.looks[facts.Settled].Gone:
 		return Unsure, "the server exited"
 	case len(r.Rounds) >= 2:
 	case r.Asked < facts.LeastForMemory:
 		return Unsure, fmt.Sprintf("needs at least %d requests: probe with --sessions 2000", facts.LeastForMemory)
 	case r.Refused != nil:
-		before, _ := j.look(facts.AtSessions)
-		after, _ := j.look(facts.AtOnce)
-		return Unsure, fmt.Sprintf("it refused before both rounds were finished; %d sessions cost %s",
-			r.Served, format.Bytes(max(0, after.RSSBytes-before.RSSBytes)))
+		cost := j.looks[facts.AtOnce].RSSBytes - j.looks[facts.AtSessions].RSSBytes
+		return Unsure, fmt.Sprintf("it refused before both rounds were finished; %d sessions cost %s", r.Served, format.Bytes(max(0, cost)))
 	default:
 		return Unsure, "the two rounds were not finished"
 	}

@@ -28,17 +28,17 @@ func (j *endpointJudge) transport() {
 	switch e := j.e; e.Transport {
 	case facts.LegacySSE:
 		answer := "HTTP+SSE (2024-11-05), deprecated since 2025-03-26"
-		if r, _ := j.answer(facts.AskOverStream); !r.Result {
+		if r := j.answers[facts.AskOverStream]; !r.Result {
 			answer += "; initialize: " + r.Words()
 		}
 		j.row(TopicTransport, Failed, answer)
 	case facts.Stateless:
 		if !e.Modern {
-			r, _ := j.answer(facts.AskModern)
+			r := j.answers[facts.AskModern]
 			j.row(TopicTransport, Failed, "initialize is refused as if by a 2026-07-28 server, but server/discover fails: "+r.Words())
 			return
 		}
-		r, _ := j.answer(facts.AskInitialize)
+		r := j.answers[facts.AskInitialize]
 		j.row(TopicTransport, OK, "Streamable HTTP, 2026-07-28 only; initialize, which older clients send first: "+r.Words())
 	default:
 		answer := "Streamable HTTP"
@@ -76,7 +76,7 @@ func (j *endpointJudge) sessions() {
 		}
 		return OK, ""
 	})
-	if r, _ := j.answer(facts.AskWith); !r.Result { // a session that works needs no row
+	if r := j.answers[facts.AskWith]; !r.Result { // a session that works needs no row
 		j.judge(TopicWith, facts.AskWith, func(facts.Answer) (Verdict, string) { return Failed, "" })
 	}
 	j.judge(TopicUnknown, facts.AskUnknown, j.unknown)
@@ -107,7 +107,7 @@ func (j *endpointJudge) unknown(r facts.Answer) (Verdict, string) {
 
 // deletion judges whether clients can end their sessions.
 func (j *endpointJudge) deletion(r facts.Answer) (Verdict, string) {
-	after, asked := j.answer(facts.AskDeleted)
+	after, asked := j.answers[facts.AskDeleted]
 	switch {
 	case r.Status == methodNotAllowed:
 		return Note, ": clients cannot end sessions, which the specification allows"
@@ -159,7 +159,7 @@ func (j *endpointJudge) legacy() {
 // limit judges a refusal to open more sessions.
 func (j *endpointJudge) limit() {
 	r := j.e.Retention
-	if settled, _ := j.look(facts.Settled); r.Refused == nil || settled.Gone {
+	if r.Refused == nil || j.looks[facts.Settled].Gone {
 		return
 	}
 	joint := ", then "
