@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -54,16 +55,16 @@ func (p *prober) findProcess(ctx context.Context) {
 	}
 	scan.Examine(ctx, s, pids, scan.ExamineOptions{Deadline: findTime})
 	port := portOf(p.o.URL)
-	listeners := map[int]*scan.Process{}
+	listening := map[int]bool{}
 	unreadable := false
 	for i := range s.Processes {
 		q := &s.Processes[i]
 		if listensAt(q.Listen, addresses, port) {
-			listeners[q.PID] = q
+			listening[q.PID] = true
 		}
 		unreadable = unreadable || slices.Contains(q.Unreadable, "listen")
 	}
-	if len(listeners) == 0 {
+	if len(listening) == 0 {
 		out.Why = "no process that listens on port " + port + " can be seen"
 		if unreadable {
 			out.Why += ": it may be another user's, or in a container"
@@ -74,22 +75,17 @@ func (p *prober) findProcess(ctx context.Context) {
 	var first *scan.Process
 	for i := range s.Processes {
 		q := &s.Processes[i]
-		if listeners[q.PID] == nil || listeners[q.PPID] != nil && q.PPID != q.PID {
-			continue // or a worker that inherited the socket
-		}
-		p.process.listeners = append(p.process.listeners, q.ID())
-		if first == nil {
-			first = q
+		inherited := listening[q.PPID] && q.PPID != q.PID // by a worker
+		if listening[q.PID] && !inherited {
+			p.process.listeners = append(p.process.listeners, q.ID())
+			first = cmp.Or(first, q)
 		}
 	}
 	if script := scriptOf(first.Args); script != "" {
 		scan.Versions(ctx, s, map[int]string{first.PID: script}, scan.ExamineOptions{})
 	}
 	out.Found, out.Listener, out.OS, out.Port = true, *first, s.Host.OS, port
-	look := p.process.look(s)
-	look.When = facts.AtStart
-	p.process.phase = beforeSessions
-	p.e.Retention.Looks = append(p.e.Retention.Looks, look)
+	p.keepLook(p.process.look(s), facts.AtStart)
 }
 
 // scriptOf returns the path of the script that an interpreter runs, empty when there is none.
@@ -152,11 +148,16 @@ func (p *prober) look(ctx context.Context) (facts.Look, bool) {
 }
 
 func (p *prober) recordLook(ctx context.Context, when facts.When) {
-	look, ok := p.look(ctx)
-	if !ok {
-		return
+	if look, ok := p.look(ctx); ok {
+		p.keepLook(look, when)
 	}
-	if when == facts.AtSessions {
+}
+
+func (p *prober) keepLook(look facts.Look, when facts.When) {
+	switch when {
+	case facts.AtStart:
+		p.process.phase = beforeSessions
+	case facts.AtSessions:
 		p.process.phase = duringSessions
 	}
 	look.When = when
@@ -224,17 +225,15 @@ func (t *process) look(s *scan.Snapshot) facts.Look {
 			continue
 		}
 		t.left = append(t.left, *q)
-		isTop := d.isChild || !now[id] && t.seen[parent[q.PPID]] == nil
+		top := 0
+		if d.isChild || !now[id] && t.seen[parent[q.PPID]] == nil {
+			top = 1
+		}
 		out.NewProcesses++
-		if isTop {
-			out.NewChildren++
-		}
-		if d.since == beforeSessions {
-			continue
-		}
-		out.SessionProcesses++
-		if isTop {
-			out.SessionChildren++
+		out.NewChildren += top
+		if d.since == duringSessions {
+			out.SessionProcesses++
+			out.SessionChildren += top
 		}
 	}
 	slices.SortFunc(t.left, func(a, b scan.Process) int { return a.PID - b.PID })

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -59,11 +60,12 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // redirect lets the first request be redirected on the same host.
 func (p *prober) redirect(r *http.Request, via []*http.Request) error {
-	switch from := via[0].URL; {
-	case p.url != nil:
+	if p.url != nil {
 		return http.ErrUseLastResponse
-	case !sameHost(from, r.URL):
-		return otherHost("it redirects", from, r.URL)
+	}
+	switch elsewhere := otherHost("it redirects", via[0].URL, r.URL); {
+	case elsewhere != nil:
+		return elsewhere
 	case r.Method != via[0].Method:
 		return unaskable(facts.NoMCP, "it redirects a POST so that a "+r.Method+" would follow: not an answer of an MCP server")
 	case len(via) > maxRedirects:
@@ -72,17 +74,9 @@ func (p *prober) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// sameHost reports whether a redirect stays on the host and port, a change from http to https aside.
-func sameHost(from, to *url.URL) bool {
-	if !strings.EqualFold(from.Hostname(), to.Hostname()) || to.User != nil {
-		return false
-	}
-	toHTTPS := from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
-	return from.Scheme == to.Scheme && portOf(from) == portOf(to) || toHTTPS
-}
-
-// otherHost is the error of an address for which sameHost is false.
+// otherHost returns why an address is not asked; nil when it stays on the host and port, or only changes from http to https.
 func otherHost(how string, from, to *url.URL) *facts.Unaskable {
+	toHTTPS := from.Scheme == "http" && to.Scheme == "https" && portOf(from) == "80" && portOf(to) == "443"
 	switch {
 	case to.Scheme != "http" && to.Scheme != "https":
 		return unaskable(facts.NoMCP, how+" to an address that is not HTTP")
@@ -90,10 +84,12 @@ func otherHost(how string, from, to *url.URL) *facts.Unaskable {
 		return unaskable(facts.OtherHost, how+" to an address with a user in it, which is not asked")
 	case !strings.EqualFold(from.Hostname(), to.Hostname()):
 		return unaskable(facts.OtherHost, how+" to another host, "+to.Host+", which is not asked")
-	case portOf(from) != portOf(to):
+	case portOf(from) != portOf(to) && !toHTTPS:
 		return unaskable(facts.OtherHost, how+" to another port, "+to.Host+", which is not asked")
+	case from.Scheme != to.Scheme && !toHTTPS:
+		return unaskable(facts.OtherHost, how+" to the same host by "+to.Scheme+", which is not asked")
 	}
-	return unaskable(facts.OtherHost, how+" to the same host by "+to.Scheme+", which is not asked")
+	return nil
 }
 
 func portOf(u *url.URL) string {
@@ -151,20 +147,11 @@ func (p *prober) request(ctx context.Context, m message) (*http.Request, int, er
 	if err != nil {
 		return nil, 0, err
 	}
-	method, accept := http.MethodPost, "application/json, text/event-stream"
-	if m.httpMethod != "" {
-		method = m.httpMethod
-	}
+	method, accept := cmp.Or(m.httpMethod, http.MethodPost), "application/json, text/event-stream"
 	if method == http.MethodGet {
 		accept = "text/event-stream"
 	}
-	target := p.o.URL
-	switch {
-	case m.target != nil:
-		target = m.target
-	case p.url != nil:
-		target = p.url
-	}
+	target := cmp.Or(m.target, p.url, p.o.URL)
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, 0, err
@@ -205,10 +192,9 @@ type reply struct {
 	facts.Answer
 	session string
 	result  json.RawMessage
-	data    json.RawMessage // of an error
-	err     *facts.Unaskable
-	reason  facts.Reason // of a connection without an answer
-	wants   string       // WWW-Authenticate, Retry-After
+	data    json.RawMessage  // of an error
+	err     *facts.Unaskable // why the endpoint cannot be asked, if this is its first answer; nil when there is an answer
+	wants   string           // WWW-Authenticate, Retry-After
 }
 
 // response is an answer whose header has come. Reading its body fails with [context.DeadlineExceeded] when the
@@ -309,23 +295,23 @@ func (p *prober) noAnswer(whole context.Context, err error) reply {
 	var network *net.OpError
 	var certificate *tls.CertificateVerificationError
 	failed := func(reason facts.Reason, text string) reply {
-		return reply{Answer: facts.Answer{Failed: text}, reason: reason}
+		return reply{Answer: facts.Answer{Failed: text}, err: unaskable(reason, text)}
 	}
 	switch {
 	case whole.Err() != nil:
 		return reply{Answer: interrupted(whole)}
-	case errors.As(err, &refused):
-		refused = unaskable(refused.Reason, p.secrets.mask(refused.What))
-		return reply{Answer: facts.Answer{Failed: refused.What}, err: refused}
-	case errors.Is(err, context.DeadlineExceeded):
-		out := failed(facts.Silent, "no answer within "+seconds(p.limit))
-		out.Late = true
-		if p.limit < facts.Patience {
-			out.reason = facts.Hasty
-		}
-		return out
 	case errors.Is(err, errSpent):
 		return reply{Answer: facts.Answer{Failed: errSpent.Error(), Ours: true}}
+	case errors.As(err, &refused):
+		return failed(refused.Reason, p.secrets.mask(refused.What))
+	case errors.Is(err, context.DeadlineExceeded):
+		reason := facts.Silent
+		if p.limit < facts.Patience {
+			reason = facts.Hasty
+		}
+		out := failed(reason, "no answer within "+seconds(p.limit))
+		out.Late = true
+		return out
 	case errors.As(err, &network) && (network.Op == "dial" || network.Op == "proxyconnect"):
 		return failed(facts.NoAnswer, p.secrets.mask("no connection: "+network.Err.Error()))
 	case errors.As(err, &certificate):

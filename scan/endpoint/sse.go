@@ -71,20 +71,19 @@ func (p *prober) readAddress(s *stream) (failed string) {
 		}
 		from := s.Request.URL
 		to, err := from.Parse(strings.TrimSpace(e.data))
-		switch {
-		case err != nil:
+		if err != nil {
 			p.streamErr = unaskable(facts.NoMCP, "it opens an HTTP+SSE stream, which names no valid address to POST to")
-		case !sameHost(from, to):
-			p.streamErr = otherHost("its stream leads", from, to)
-			p.streamErr.What = p.secrets.mask(p.streamErr.What)
-		default:
-			s.post = to
-			for _, ids := range to.Query() {
-				p.secrets.add(ids...)
-			}
-			return ""
+			return p.streamErr.What
 		}
-		return p.streamErr.What
+		if elsewhere := otherHost("its stream leads", from, to); elsewhere != nil {
+			p.streamErr = unaskable(elsewhere.Reason, p.secrets.mask(elsewhere.What))
+			return p.streamErr.What
+		}
+		s.post = to
+		for _, ids := range to.Query() {
+			p.secrets.add(ids...)
+		}
+		return ""
 	}
 }
 

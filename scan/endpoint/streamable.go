@@ -60,8 +60,6 @@ func (p *prober) rejected(first reply) error {
 		return first.err
 	case first.Ours && first.Status == 0:
 		return unaskable(facts.NoTime, "the time was over before it was known what it speaks")
-	case first.Status == 0:
-		return unaskable(first.reason, first.Failed)
 	case first.Status == http.StatusUnauthorized, first.Status == http.StatusForbidden, first.Status == http.StatusTooManyRequests:
 		return p.refusal(first)
 	case first.Result:
