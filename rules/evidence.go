@@ -17,21 +17,21 @@ import (
 func name(in *process.Instance) string     { return in.Name }
 func identity(in *process.Instance) string { return in.Identity }
 
-// grouped returns the groups of what has a key in common, ordered by that key.
-func grouped[T any](all []T, key func(T) string) [][]T {
-	groups := map[string][]T{}
-	for _, one := range all {
-		groups[key(one)] = append(groups[key(one)], one)
+// grouped returns the groups of instances that have a key in common, ordered by that key.
+func grouped(all []*process.Instance, key func(*process.Instance) string) [][]*process.Instance {
+	groups := map[string][]*process.Instance{}
+	for _, in := range all {
+		groups[key(in)] = append(groups[key(in)], in)
 	}
-	var out [][]T
+	var out [][]*process.Instance
 	for _, k := range slices.Sorted(maps.Keys(groups)) {
 		out = append(out, groups[k])
 	}
 	return out
 }
 
-// distinct returns the different values that some have, sorted, without the empty one.
-func distinct[T any](all []T, value func(T) string) []string {
+// distinct returns the different values that the instances have, sorted, without the empty one.
+func distinct(all []*process.Instance, value func(*process.Instance) string) []string {
 	var out []string
 	for _, group := range grouped(all, value) {
 		if v := value(group[0]); v != "" {
@@ -44,10 +44,10 @@ func distinct[T any](all []T, value func(T) string) []string {
 // tally turns the fact that is known of each subject into sentences, the most frequent first, each with the number
 // of subjects that it is true of. Only the first few are kept: the servers of a hundred gateways would each name
 // their own.
-func tally[T any](subjects []T, fact func(T) string) []string {
+func tally(subjects []*process.Instance, fact func(*process.Instance) string) []string {
 	const most = 4
-	groups := slices.DeleteFunc(grouped(subjects, fact), func(g []T) bool { return fact(g[0]) == "" })
-	slices.SortStableFunc(groups, func(a, b []T) int { return len(b) - len(a) })
+	groups := slices.DeleteFunc(grouped(subjects, fact), func(g []*process.Instance) bool { return fact(g[0]) == "" })
+	slices.SortStableFunc(groups, func(a, b []*process.Instance) int { return len(b) - len(a) })
 	var out []string
 	for i, g := range groups {
 		switch {

@@ -13,6 +13,7 @@ import (
 	"mcpdoctor/scan"
 )
 
+// WorseFirst orders findings: by severity, then by the bytes they hold, then by rule and PID.
 func WorseFirst(a, b Finding) int {
 	return cmp.Or(
 		b.Severity.Rank()-a.Severity.Rank(),

@@ -29,7 +29,7 @@ var _ = register(Rule{
 	},
 	Remedy: []string{
 		RemedyHelper,
-		"end the client with SIGTERM before SIGKILL, so that servers can close their browsers",
+		"terminate the client with SIGTERM before SIGKILL, so that servers can close their browsers",
 		"run playwright-mcp with --isolated, and update it: recent browsers exit with the pipe to their server",
 		"terminate the browser's main process: its renderers follow",
 	},
@@ -144,7 +144,7 @@ func (j *judgement) leftovers(group []*process.Instance, key, doubt string) {
 	c.remedy = Remedy{
 		Summary: "terminate the main process of each: the processes below it follow",
 		Steps: []string{
-			"end a client with SIGTERM before SIGKILL, so that its servers can close their browsers",
+			"terminate a client with SIGTERM before SIGKILL, so that its servers can close their browsers",
 			"run playwright-mcp with --isolated, and update it: recent browsers exit with their server",
 		},
 	}

@@ -49,7 +49,7 @@ var _ = register(Rule{
 		"client: close the session, wait, then terminate the whole process group, then kill it",
 		"to terminate it, use mcpdoctor reap rather than kill: the PID may belong to another process by then, which reap checks",
 		RemedyLauncher,
-		"before it happens: mcpdoctor check -- COMMAND starts a server, ends it as clients do, and shows which process stays",
+		"before it happens: mcpdoctor check -- COMMAND starts a server, shuts it down as clients do, and shows which process stays",
 	},
 	Code:  watchers,
 	check: findOrphans,

@@ -8,6 +8,7 @@ import (
 
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/process"
+	"mcpdoctor/scan"
 )
 
 // pairing is how far apart a `docker run` client and its container may start. The container follows within a
@@ -16,21 +17,21 @@ const pairing = 10 * time.Second
 
 // contained reports whether an instance is the main process of a container, seen from the host: its parent
 // is the container's shim, or an init that docker put between.
-func (j *judgement) contained(in *process.Instance) bool { return j.shim(in) != process.None }
+func (j *judgement) contained(in *process.Instance) bool { return j.shim(in) != nil }
 
-// shim returns the shim of the container whose main process the instance is, or none.
-func (j *judgement) shim(in *process.Instance) int32 {
+// shim returns the shim of the container whose main process the instance is; nil for none.
+func (j *judgement) shim(in *process.Instance) *scan.Process {
 	at := j.Forest.Parent[in.RootNode]
 	if at != process.None && containerInits[process.BaseName(j.Process(at))] {
 		at = j.Forest.Parent[at]
 	}
 	if at == process.None {
-		return process.None
+		return nil
 	}
 	if name := process.BaseName(j.Process(at)); strings.HasPrefix(name, "containerd-shim") || name == "conmon" {
-		return at
+		return j.Process(at)
 	}
-	return process.None
+	return nil
 }
 
 // containerInits are the inits of `docker run --init` and the like.
@@ -87,7 +88,7 @@ func (j *judgement) containerRemedy(subjects []*process.Instance) Remedy {
 // (containerd-shim -id ID) or the name of its control group; "" when neither has it.
 func (j *judgement) containerID(in *process.Instance) string {
 	const short, whole = 12, 64
-	args := j.Process(j.shim(in)).Args
+	args := j.shim(in).Args
 	for i, a := range args {
 		if (a == "-id" || a == "--id") && i+1 < len(args) && isHex(args[i+1]) {
 			return args[i+1][:min(short, len(args[i+1]))]

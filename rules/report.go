@@ -154,7 +154,7 @@ type Server struct {
 	RSSBytes     int64         `json:"rss_bytes"`
 	SwapBytes    int64         `json:"swap_bytes"`
 	Listen       []string      `json:"listen,omitempty"`
-	Mode         string        `json:"mode,omitempty"` // its transport, as its command line tells; empty for stdio too
+	Mode         string        `json:"mode,omitempty"` // its transport, as its command line says; empty for stdio too
 	Verdict      Verdict       `json:"verdict"`
 	Because      string        `json:"because"`
 }

@@ -17,14 +17,14 @@ type Rule struct {
 	// those with a higher Order, so the more exact rule has the lower one.
 	Order int `json:"-"`
 
-	Reap string `json:"reap"` // what may be ended, and when
+	Reap string `json:"reap"` // what may be terminated, and when
 
 	Why      string   `json:"why"`        // why it happens and why it matters
 	Evidence []string `json:"evidence"`   // what it looks for
 	Wrong    []string `json:"wrong_when"` // when it can be wrong
 	Remedy   []string `json:"remedy"`     // what a person can change so that it does not come back
 
-	Code []Snippet `json:"code,omitempty"` // code that mends it
+	Code []Snippet `json:"code,omitempty"` // code that fixes it
 
 	// Probe reports whether the rule is found by `mcpdoctor probe` instead of by looking at processes.
 	Probe bool `json:"probe,omitempty"`

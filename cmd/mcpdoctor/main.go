@@ -7,8 +7,8 @@
 //
 // and the exit code says what happened:
 //
-//	0  nothing was found at or above --fail-on; all that was to be ended is gone
-//	1  something was found; something that was to be ended is left
+//	0  nothing was found at or above --fail-on; everything planned has exited
+//	1  something was found; something planned is still running
 //	2  wrong usage, unusable input, or no view of the processes
 package main
 
@@ -37,10 +37,10 @@ func main() {
 		stop()
 		os.Exit(code)
 	case <-ctx.Done():
-		stop() // a second interrupt ends it at once
+		stop() // a second interrupt stops it at once
 	}
-	// It may wait for a file that does not answer (a pipe, a terminal), which nothing can end. But
-	// who has something to finish is given the time.
+	// It may wait for a file that does not answer (a pipe, a terminal), which cannot be interrupted. A verb that
+	// has something to finish is given the time.
 	select {
 	case code := <-done:
 		if w.finish.Load() {
@@ -51,7 +51,7 @@ func main() {
 			os.Exit(<-done)
 		}
 	}
-	w.say(&problem{what: "interrupted", hint: "nothing was ended or changed"})
+	w.say(&problem{what: "interrupted", hint: "nothing was terminated or changed"})
 	os.Exit(exitTrouble)
 }
 
