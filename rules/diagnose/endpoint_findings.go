@@ -29,7 +29,6 @@ func (j *endpointJudge) findings() {
 
 // restart says what a restart of the server means for its clients.
 func (j *endpointJudge) restart() string {
-	const untested = "not known: the answers to an old session prove nothing"
 	legacy := j.e.Transport == facts.LegacySSE
 	refused := j.e.Retention.Refused
 	unknown, asked := j.answers[facts.AskUnknown]
@@ -40,14 +39,12 @@ func (j *endpointJudge) restart() string {
 		return "not known: the server exited during the probe"
 	case refused != nil && refused.Status == 0 && !refused.Ours:
 		return "not known: the server stopped answering during the probe"
-	case legacy && (j.verdicts[TopicClosed] == Unsure || j.verdicts[TopicStale] == Unsure):
-		return untested
+	case j.verdicts[TopicClosed] == Unsure, j.verdicts[TopicStale] == Unsure, j.verdicts[TopicUnknown] == Unsure:
+		return "not known: the answers to an old session prove nothing"
 	case legacy:
 		return "ends all sessions with their streams: clients are refused, and have to open a new stream and initialize again"
 	case !asked:
 		return "not known: the probe did not get that far"
-	case j.verdicts[TopicUnknown] == Unsure:
-		return untested
 	case !j.e.Session && j.unserved():
 		return "not known: tools/list is refused"
 	case j.e.Session && unknown.Result:
@@ -205,15 +202,14 @@ var broken = map[Topic]struct{ title, remedy string }{
 // frameworks returns the remedies for the frameworks that the server may use: none for a gateway, all when its
 // runtime is not known.
 func (j *endpointJudge) frameworks() []string {
+	compiled := j.e.Process.Found && !j.forwarder() && j.runtime == ""
 	switch {
-	case j.gateway.Name != "":
+	case j.gateway.Name != "", compiled:
 		return nil
 	case j.runtime == "python":
 		return []string{rules.RemedyFastMCP}
-	case j.runtime == "node" || j.runtime == "bun" || j.runtime == "deno":
+	case j.runtime == "node", j.runtime == "bun", j.runtime == "deno":
 		return []string{rules.RemedyTypeScript, rules.RemedyMastra}
-	case j.e.Process.Found && !j.forwarder() && j.runtime == "": // a compiled program
-		return nil
 	}
 	return []string{rules.RemedyTypeScript, rules.RemedyMastra, rules.RemedyFastMCP}
 }

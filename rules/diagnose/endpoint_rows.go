@@ -33,13 +33,12 @@ func (j *endpointJudge) transport() {
 		}
 		j.row(TopicTransport, Failed, answer)
 	case facts.Stateless:
-		if !e.Modern {
-			r := j.answers[facts.AskModern]
-			j.row(TopicTransport, Failed, "initialize is refused as if by a 2026-07-28 server, but server/discover fails: "+r.Words())
-			return
+		initialize, discover := j.answers[facts.AskInitialize].Words(), j.answers[facts.AskModern].Words()
+		if e.Modern {
+			j.row(TopicTransport, OK, "Streamable HTTP, 2026-07-28 only; initialize, which older clients send first: "+initialize)
+		} else {
+			j.row(TopicTransport, Failed, "initialize is refused as if by a 2026-07-28 server, but server/discover fails: "+discover)
 		}
-		r := j.answers[facts.AskInitialize]
-		j.row(TopicTransport, OK, "Streamable HTTP, 2026-07-28 only; initialize, which older clients send first: "+r.Words())
 	default:
 		answer := "Streamable HTTP"
 		if e.Version != "" {

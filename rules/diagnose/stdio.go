@@ -5,6 +5,7 @@ import (
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/configured"
+	"mcpdoctor/scan/facts"
 )
 
 // StdioSchema and StdioKind identify the JSON form of a [StdioReport].
@@ -38,10 +39,7 @@ type StdioReport struct {
 
 // StdioServer is the server while it was idle after its handshake.
 type StdioServer struct {
-	Name     string `json:"name"` // from the handshake
-	Version  string `json:"version"`
-	Protocol string `json:"protocol"`
-	Tools    int    `json:"tools"`
+	facts.Server
 
 	// StartupSeconds are the times from a start to the answer of the handshake.
 	StartupSeconds []float64 `json:"startup_seconds"`

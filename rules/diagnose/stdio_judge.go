@@ -49,39 +49,30 @@ type stdioJudge struct {
 }
 
 func (j *stdioJudge) server() StdioServer {
-	s := StdioServer{
-		Name: j.Server.Name, Version: j.Server.Version, Protocol: j.Server.Protocol, Tools: j.Server.Tools,
-		StartupSeconds: []float64{}, Layers: []Layer{},
-	}
+	s := StdioServer{Server: j.Server, StartupSeconds: []float64{}, Layers: []Layer{}}
 	for _, d := range j.Startups {
 		s.StartupSeconds = append(s.StartupSeconds, seconds(d))
 	}
 	t := j.tree(j.Rest)
-	for i := range j.Rest {
-		p := &j.Rest[i]
+	if t.root != nil {
+		s.RSSBytes, s.PSSBytes = new(int64), new(int64)
+	}
+	for _, p := range t.order {
 		s.Layers = append(s.Layers, Layer{
 			PID: p.PID, PPID: p.PPID, Kind: t.kind(p), Name: t.name(p),
 			Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes, PSSBytes: p.PSSBytes,
 		})
+		s.RSSBytes, s.PSSBytes = sum(s.RSSBytes, p.RSSBytes), sum(s.PSSBytes, p.PSSBytes)
 	}
-	s.RSSBytes = sum(s.Layers, func(l Layer) *int64 { return l.RSSBytes })
-	s.PSSBytes = sum(s.Layers, func(l Layer) *int64 { return l.PSSBytes })
 	return s
 }
 
-// sum returns nil when the memory of a layer is not known.
-func sum(layers []Layer, of func(Layer) *int64) *int64 {
-	if len(layers) == 0 {
+// sum returns nil when either is not known.
+func sum(a, b *int64) *int64 {
+	if a == nil || b == nil {
 		return nil
 	}
-	var n int64
-	for _, l := range layers {
-		v := of(l)
-		if v == nil {
-			return nil
-		}
-		n += *v
-	}
+	n := *a + *b
 	return &n
 }
 

@@ -19,7 +19,11 @@ func (j *stdioJudge) remedy(t *processTree, c cause) *StdioRemedy {
 	if c.stdin {
 		runtime := j.runtime(t.main)
 		r.Code = rules.Watcher(runtime)
-		r.Steps = append(r.Steps, serverSteps(runtime)...)
+		if step, known := serverSteps[runtime]; known {
+			r.Steps = append(r.Steps, step)
+		} else {
+			r.Steps = append(r.Steps, rules.RemedyNode, rules.RemedyPython, rules.RemedyGo)
+		}
 	}
 	if c.signal {
 		r.Steps = append(r.Steps, rules.RemedySignal)
@@ -37,18 +41,7 @@ func (j *stdioJudge) remedy(t *processTree, c cause) *StdioRemedy {
 	return r
 }
 
-// serverSteps returns the remedy for a runtime; all of them when it is not known.
-func serverSteps(runtime string) []string {
-	switch runtime {
-	case "node":
-		return []string{rules.RemedyNode}
-	case "python":
-		return []string{rules.RemedyPython}
-	case "go":
-		return []string{rules.RemedyGo}
-	}
-	return []string{rules.RemedyNode, rules.RemedyPython, rules.RemedyGo}
-}
+var serverSteps = map[string]string{"node": rules.RemedyNode, "python": rules.RemedyPython, "go": rules.RemedyGo}
 
 // runtime returns what a server is written for; empty when that is not known.
 func (j *stdioJudge) runtime(p *scan.Process) string {

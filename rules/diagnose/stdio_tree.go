@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -15,13 +16,13 @@ type processTree struct {
 	order []*scan.Process // as given: the root first
 	byPID map[int]*scan.Process
 	below map[int][]*scan.Process
-	chain []*scan.Process // from the root down to the server
-	root  *scan.Process   // the process that was started first; nil for an empty tree
-	main  *scan.Process   // the server; nil for an empty tree
+	kinds map[scan.ID]LayerKind // from the root down to the server; the others are helpers
+	root  *scan.Process         // the process that was started first; nil for an empty tree
+	main  *scan.Process         // the server; nil for an empty tree
 }
 
 func (j *stdioJudge) tree(processes []scan.Process) *processTree {
-	t := &processTree{os: j.OS, byPID: map[int]*scan.Process{}, below: map[int][]*scan.Process{}}
+	t := &processTree{os: j.OS, byPID: map[int]*scan.Process{}, below: map[int][]*scan.Process{}, kinds: map[scan.ID]LayerKind{}}
 	for i := range processes {
 		p := &processes[i]
 		t.order = append(t.order, p)
@@ -32,9 +33,10 @@ func (j *stdioJudge) tree(processes []scan.Process) *processTree {
 		return t
 	}
 	t.root = t.order[0]
-	for p := t.root; p != nil && !slices.Contains(t.chain, p); p = t.wrapped(p) {
-		t.main, t.chain = p, append(t.chain, p)
+	for p := t.root; p != nil && t.kinds[p.ID()] == ""; p = t.wrapped(p) {
+		t.main, t.kinds[p.ID()] = p, LayerWrapper
 	}
+	t.kinds[t.main.ID()] = LayerServer
 	return t
 }
 
@@ -59,27 +61,16 @@ func (t *processTree) wrapped(p *scan.Process) *scan.Process {
 }
 
 func (t *processTree) kind(p *scan.Process) LayerKind {
-	switch i := slices.IndexFunc(t.chain, func(q *scan.Process) bool { return q.ID() == p.ID() }); {
-	case i < 0:
-		return LayerHelper
-	case i < len(t.chain)-1:
-		return LayerWrapper
-	}
-	return LayerServer
+	return cmp.Or(t.kinds[p.ID()], LayerHelper)
 }
 
 // name returns the launcher, the interpreter or the program of a process.
 func (t *processTree) name(p *scan.Process) string {
 	c := command.Parse(p, t.os)
-	switch {
-	case len(c.Launchers) > 0:
+	if len(c.Launchers) > 0 {
 		return c.Launchers[0]
-	case c.Runtime != "":
-		return c.Runtime
-	case c.Program != "":
-		return c.Program
 	}
-	return p.Name
+	return cmp.Or(c.Runtime, c.Program, p.Name)
 }
 
 func (t *processTree) describe(p *scan.Process) string {

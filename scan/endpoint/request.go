@@ -190,11 +190,11 @@ func (p *prober) request(ctx context.Context, m message) (*http.Request, int, er
 // reply is an answer with what only the probe needs of it.
 type reply struct {
 	facts.Answer
+	header  http.Header
 	session string
 	result  json.RawMessage
 	data    json.RawMessage  // of an error
 	err     *facts.Unaskable // why the endpoint cannot be asked, if this is its first answer; nil when there is an answer
-	wants   string           // WWW-Authenticate, Retry-After
 }
 
 // response is an answer whose header has come. Reading its body fails with [context.DeadlineExceeded] when the
@@ -242,7 +242,8 @@ func (p *prober) open(whole context.Context, m message) (*response, reply) {
 	if p.url == nil {
 		p.url = out.Request.URL
 	}
-	return out, reply{Answer: facts.Answer{Status: out.StatusCode, Type: contentType(out.Header)}, session: out.Header.Get("Mcp-Session-Id")}
+	answer := facts.Answer{Status: out.StatusCode, Type: contentType(out.Header)}
+	return out, reply{Answer: answer, header: out.Header, session: out.Header.Get("Mcp-Session-Id")}
 }
 
 // send sends a message and waits for its answer.
@@ -332,12 +333,6 @@ func (p *prober) noAnswer(whole context.Context, err error) reply {
 
 // read reads an answer to its end, or to its limit.
 func (p *prober) read(res *response, out *reply) {
-	switch res.StatusCode {
-	case http.StatusUnauthorized:
-		out.wants = p.secrets.short(res.Header.Get("WWW-Authenticate"))
-	case http.StatusTooManyRequests:
-		out.wants = p.secrets.short(res.Header.Get("Retry-After"))
-	}
 	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		out.Failed, out.Ours = "the body is compressed, which was not asked for, and was not read", true
 		return

@@ -74,19 +74,20 @@ func (p *prober) rejected(first reply) error {
 // refusal is the error of an endpoint that does not let this client in, with what it asks for.
 func (p *prober) refusal(r reply) *facts.Unaskable {
 	out := unaskable(facts.NoAccess, "it requires authentication")
-	wants := "it asks for "
+	asks, value := "it asks for ", r.header.Get("WWW-Authenticate")
 	switch {
 	case r.Status == http.StatusTooManyRequests:
-		out.Reason, out.What, wants = facts.Busy, "it accepts no more requests for now", "Retry-After is "
+		out.Reason, out.What = facts.Busy, "it accepts no more requests for now"
+		asks, value = "Retry-After is ", r.header.Get("Retry-After")
 	case r.Status == http.StatusForbidden:
-		out.Reason, out.What = facts.Forbidden, "it forbids the request"
+		out.Reason, out.What, value = facts.Forbidden, "it forbids the request", ""
 	case len(p.o.Header) > 0 || p.o.URL.User != nil:
 		out.Reason, out.What = facts.BadAccess, "it does not accept the credentials that were given"
 	}
 	out.What += fmt.Sprintf(" (HTTP %d)", r.Status)
 	switch {
-	case r.wants != "":
-		out.What += "; " + wants + r.wants
+	case value != "":
+		out.What += "; " + asks + p.secrets.short(value)
 	case r.Text != "" && !strings.HasPrefix(r.Text, "<"):
 		out.What += fmt.Sprintf(": %q", r.Text)
 	}

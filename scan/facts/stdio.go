@@ -32,9 +32,10 @@ type Stdio struct {
 
 // Server is what a server says about itself in the handshake.
 type Server struct {
-	Name, Version string
-	Protocol      string // the protocol version agreed on
-	Tools         int    // how many tools it lists, over all pages
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Protocol string `json:"protocol"` // the version agreed on
+	Tools    int    `json:"tools"`    // over all pages
 }
 
 // Noise is output on stdout that is not an MCP message, which the specification forbids.
