@@ -68,8 +68,8 @@ func (j *judgement) report(c claim) {
 		} else {
 			f.PIDs = append(f.PIDs, in.PIDs()...)
 		}
-		if d := j.decisions[in]; d != nil && d.because == j.rule.ID { // claimed by this rule
-			d.because += ": " + c.title
+		if d := j.decisions[in]; d != nil && d.by == j.rule {
+			d.because, d.by = j.rule.ID+": "+c.title, nil
 			if f.Severity == Error && f.Confidence != process.Possible {
 				d.verdict = Leaked
 			}

@@ -139,16 +139,13 @@ func generationLine(i int, gen []*process.Instance, newest bool) string {
 func split(ins []*process.Instance) [][]*process.Instance {
 	var gens [][]*process.Instance
 	seen := map[string]bool{}
-	var last time.Time
-	for _, in := range ins {
-		at := in.Root().Started
-		if len(gens) == 0 || at.Sub(last) > generationGap || seen[in.Identity] {
+	for i, in := range ins {
+		if i == 0 || in.Root().Started.Sub(ins[i-1].Root().Started) > generationGap || seen[in.Identity] {
 			gens = append(gens, nil)
 			clear(seen)
 		}
 		gens[len(gens)-1] = append(gens[len(gens)-1], in)
 		seen[in.Identity] = true
-		last = at
 	}
 	return gens
 }

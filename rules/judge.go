@@ -37,11 +37,6 @@ func Judge(r *process.Recognised, o Options) *Report {
 	}
 	slices.SortStableFunc(out.Findings, WorseFirst)
 	out.Parentless = j.parentless()
-	for _, d := range j.decisions {
-		if rule := Lookup(d.because); rule != nil { // claimed by a rule whose finding was not asked for
-			d.because += ": " + rule.Title
-		}
-	}
 	for _, in := range j.Instances {
 		switch in.Role {
 		case process.RoleServer:
@@ -81,7 +76,7 @@ func newJudgement(r *process.Recognised, o Options) *judgement {
 func (j *judgement) claim(ins []*process.Instance) []*process.Instance {
 	for _, in := range ins {
 		if j.decisions[in] == nil && in.Role != process.RoleClient {
-			j.decisions[in] = &decision{Suspect, j.rule.ID}
+			j.decisions[in] = &decision{Suspect, j.rule.ID + ": " + j.rule.Title, j.rule}
 		}
 	}
 	return j.oldEnough(ins)

@@ -73,7 +73,7 @@ func (j *judgement) runaway(parent *process.Instance, copies []*process.Instance
 	for _, in := range copies {
 		if latest[in.Identity] != in {
 			c.onRequest = append(c.onRequest, in)
-			j.decisions[in] = &decision{Suspect, fmt.Sprintf("%s: one of %d copies that %s keeps", j.rule.ID, most, parent)}
+			j.decisions[in] = &decision{verdict: Suspect, because: fmt.Sprintf("%s: one of %d copies that %s keeps", j.rule.ID, most, parent)}
 		}
 	}
 	c.onRequest = j.oldEnough(c.onRequest)

@@ -33,7 +33,8 @@ func (j *judgement) server(in *process.Instance) Server {
 // decision is the verdict on one instance, and why it is so.
 type decision struct {
 	verdict Verdict
-	because string // the ID of the rule until that has written its finding
+	because string
+	by      *Rule // the one that has claimed the instance and not reported it yet
 }
 
 // decision returns the verdict of the rule that claimed the instance, or why none did.
@@ -45,9 +46,9 @@ func (j *judgement) decision(in *process.Instance) *decision {
 	open, owner := w == process.StdinOpen, in.Owner.String()
 	switch in.Owner.Kind {
 	case process.OwnerService:
-		return &decision{Supervised, "kept by " + owner}
+		return &decision{verdict: Supervised, because: "kept by " + owner}
 	case process.OwnerTerminal:
-		return &decision{InUse, "started by hand from " + owner}
+		return &decision{verdict: InUse, because: "started by hand from " + owner}
 	case process.OwnerClient, process.OwnerGateway:
 		what := "is running"
 		if open && slices.Contains(holders, in.Owner.PID) {
@@ -55,11 +56,11 @@ func (j *judgement) decision(in *process.Instance) *decision {
 		} else if open {
 			what += " and its stdin is open"
 		}
-		return &decision{InUse, fmt.Sprintf("its %s %s %s", in.Owner.Kind, owner, what)}
+		return &decision{verdict: InUse, because: fmt.Sprintf("its %s %s %s", in.Owner.Kind, owner, what)}
 	case process.OwnerNobody:
-		return j.adopted(in, w, holders)
+		return adopted(in, w, holders)
 	}
-	d := &decision{Unknown, "its parent is no known MCP client"}
+	d := &decision{verdict: Unknown, because: "its parent is no known MCP client"}
 	if in.Owner.PID != 0 && in.Owner.Name != "" {
 		d.because = "its parent " + owner + " is running"
 	}
@@ -70,22 +71,25 @@ func (j *judgement) decision(in *process.Instance) *decision {
 }
 
 // adopted is the verdict on an adopted instance that no rule has claimed.
-func (j *judgement) adopted(in *process.Instance, w process.StdinState, holders []int) *decision {
+func adopted(in *process.Instance, w process.StdinState, holders []int) *decision {
+	d := &decision{verdict: Unknown}
 	owner := in.Owner.String()
 	switch {
 	case w == process.StdinOpen && len(holders) > 0:
-		return &decision{InUse, "adopted by " + owner + ", but pid " + format.PIDs(holders, 3) + " " +
-			format.Plural(len(holders), "holds", "hold") + " its stdin"}
+		d.verdict = InUse
+		d.because = "adopted by " + owner + ", but pid " + format.PIDs(holders, 3) + " " + format.Plural(len(holders), "holds", "hold") + " its stdin"
 	case w == process.StdinOpen:
-		return &decision{Unknown, "adopted by " + owner + ", but its stdin is open"}
+		d.because = "adopted by " + owner + ", but its stdin is open"
 	case len(in.Listen()) > 0:
-		return &decision{Unknown, "listens on " + format.List(in.Listen(), 2) + " and runs under " + owner + ": probably a daemon"}
+		d.because = "listens on " + format.List(in.Listen(), 2) + " and runs under " + owner + ": probably a daemon"
 	case w == process.StdinNoPipe:
-		return &decision{Unknown, "runs under " + owner + " without a pipe at its stdin: started as a daemon"}
+		d.because = "runs under " + owner + " without a pipe at its stdin: started as a daemon"
 	case w == process.StdinUnreadable:
-		return &decision{Unknown, "runs under " + owner + "; its stdin is unreadable"}
+		d.because = "runs under " + owner + "; its stdin is unreadable"
+	default:
+		d.because = "runs under " + owner + "; whether it is in use cannot be seen"
 	}
-	return &decision{Unknown, "runs under " + owner + "; whether it is in use cannot be seen"}
+	return d
 }
 
 func (j *judgement) owning(in *process.Instance) Owning {

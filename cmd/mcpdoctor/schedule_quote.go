@@ -21,32 +21,8 @@ func cronWord(word string) string {
 	if !strings.ContainsFunc(word, special) {
 		return word
 	}
-	var b strings.Builder
-	quoted := false
-	quote := func(on bool) {
-		if quoted != on {
-			b.WriteByte('\'')
-			quoted = on
-		}
-	}
-	for _, r := range word {
-		switch r {
-		case '%':
-			quote(false)
-			b.WriteString(`\%`)
-		case '\'':
-			quote(false)
-			b.WriteString(`"'"`)
-		case '\\':
-			quote(false)
-			b.WriteString(`'\'`)
-		default:
-			quote(true)
-			b.WriteRune(r)
-		}
-	}
-	quote(false)
-	return b.String()
+	inQuotes := strings.NewReplacer(`%`, `'\%'`, `'`, `'"'"'`, `\`, `''\''`)
+	return "'" + inQuotes.Replace(word) + "'"
 }
 
 // special reports whether a character may have a meaning for a shell, cron or systemd.
