@@ -77,7 +77,8 @@ func adopted(in *process.Instance, w process.StdinState, holders []int) *decisio
 	switch {
 	case w == process.StdinOpen && len(holders) > 0:
 		d.verdict = InUse
-		d.because = "adopted by " + owner + ", but pid " + format.PIDs(holders, 3) + " " + format.Plural(len(holders), "holds", "hold") + " its stdin"
+		d.because = "adopted by " + owner + ", but pid " + format.PIDs(holders, 3) + " " +
+			format.Plural(len(holders), "holds", "hold") + " its stdin"
 	case w == process.StdinOpen:
 		d.because = "adopted by " + owner + ", but its stdin is open"
 	case len(in.Listen()) > 0:
