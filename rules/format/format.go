@@ -59,7 +59,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// be returns the verb that goes with a number.
+// Plural returns one for a count of 1, else many.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -67,7 +67,7 @@ func Plural(n int, one, many string) string {
 	return many
 }
 
-// listed joins a few words, and says how many more there were.
+// List joins the first few words, with the number of those left out.
 func List(words []string, most int) string {
 	if len(words) > most {
 		return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
@@ -78,7 +78,7 @@ func List(words []string, most int) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// pidList joins PIDs for a sentence.
+// PIDs joins the first few PIDs, with the number of those left out.
 func PIDs(pids []int, most int) string {
 	words := make([]string, len(pids))
 	for i, p := range pids {
@@ -87,9 +87,8 @@ func PIDs(pids []int, most int) string {
 	return List(words, most)
 }
 
-// cadence says how regularly a row of starts follow each other: "one every 30 min" when all gaps
-// are alike (a cron job, a poller), "one every 6 s on average" when
-// not, "25 started within 8 s" when they are too quick for that, "" for fewer than three.
+// Cadence describes the intervals between starts: "one every 30 min" when they are equal (cron, a poller), "one
+// every 6 s on average" when not, "25 started within 8 s" when they are shorter than a second; "" for fewer than three.
 func Cadence(starts []time.Time) string {
 	starts = slices.DeleteFunc(slices.Clone(starts), time.Time.IsZero)
 	if len(starts) < 3 {
