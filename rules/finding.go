@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpdoctor/rules/command"
 	"mcpdoctor/rules/format"
@@ -145,11 +146,7 @@ func (j *judgement) renders(in *process.Instance, p *scan.Process) bool {
 // NewRow describes one process of an instance.
 func NewRow(in *process.Instance, node int32) Row {
 	p, rec := in.Table.Process(node), in.Table.Recognitions[node]
-	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
-	if !p.Started.IsZero() {
-		age := int64(max(0, in.Table.Now.Sub(p.Started)).Seconds())
-		row.AgeSeconds = &age
-	}
+	row := ProcessRow(p, in.Table.Now)
 	switch {
 	case p.State == "Z":
 		row.Role = "zombie"
@@ -160,6 +157,16 @@ func NewRow(in *process.Instance, node int32) Row {
 	}
 	if in.Role != process.RoleClient && in.Role != process.RoleGateway {
 		row.Server = in.Name
+	}
+	return row
+}
+
+// ProcessRow describes a process of which only the system's facts are known.
+func ProcessRow(p *scan.Process, now time.Time) Row {
+	row := Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
+	if !p.Started.IsZero() {
+		age := int64(max(0, now.Sub(p.Started)).Seconds())
+		row.AgeSeconds = &age
 	}
 	return row
 }

@@ -92,12 +92,7 @@ func (j *endpointJudge) spawned() rules.Finding {
 	for i := range j.e.Process.Left {
 		p := &j.e.Process.Left[i]
 		f.PIDs = append(f.PIDs, p.PID)
-		row := rules.Row{PID: p.PID, PPID: p.PPID, Started: p.Started, Command: process.CommandLine(p), Argv: p.Args, RSSBytes: p.RSSBytes}
-		if !p.Started.IsZero() {
-			age := int64(max(0, j.out.Taken.Sub(p.Started)).Seconds())
-			row.AgeSeconds = &age
-		}
-		f.Processes = append(f.Processes, row)
+		f.Processes = append(f.Processes, rules.ProcessRow(p, j.out.Taken))
 		f.RSSBytes += p.RSS()
 		if p.PPID == f.ParentPID {
 			f.Instances++

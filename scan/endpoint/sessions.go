@@ -122,10 +122,6 @@ func (p *prober) settle(ctx context.Context) {
 // awaitQuiet waits until no new process has run below the listener for a time, at most the settling time.
 func (p *prober) awaitQuiet(ctx context.Context, least time.Duration) {
 	const step = 250 * time.Millisecond
-	if least >= p.o.Settling {
-		p.pause(ctx, p.o.Settling)
-		return
-	}
 	quiet := time.Duration(0)
 	for waited := time.Duration(0); waited < p.o.Settling && ctx.Err() == nil && p.process != nil; waited += step {
 		switch look, ok := p.look(ctx); {

@@ -44,17 +44,14 @@ const (
 	LeastForMemory = 1000
 )
 
-// Transport is one of MCP over HTTP.
 type Transport string
 
-// The transports.
 const (
 	Streamable Transport = "streamable-http" // 2025-03-26 to 2025-11-25, and 2026-07-28 beside them
 	Stateless  Transport = "stateless-http"  // 2026-07-28 alone
 	LegacySSE  Transport = "http+sse"        // 2024-11-05, deprecated
 )
 
-// Ask identifies a question.
 type Ask string
 
 // The questions, by what is sent.
@@ -145,10 +142,8 @@ type Round struct {
 	AfterBytes  int64 `json:"after_bytes"`
 }
 
-// When names a look at the process.
 type When string
 
-// The looks, in their order.
 const (
 	AtStart    When = "start"   // before the first request
 	AtSessions When = "before"  // after the questions, before the sessions
@@ -193,10 +188,8 @@ type Unaskable struct {
 
 func (u *Unaskable) Error() string { return u.What }
 
-// Reason is the kind of an [Unaskable].
 type Reason string
 
-// The reasons.
 const (
 	NoAnswer  Reason = "no answer"  // no connection
 	Silent    Reason = "silent"     // a connection, but no answer in time

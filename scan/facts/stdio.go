@@ -44,10 +44,8 @@ type Noise struct {
 	First string // the beginning of the first line; raw
 }
 
-// Way is a way to stop a server.
 type Way string
 
-// The ways.
 const (
 	CloseStdin Way = "close-stdin" // its client closes stdin and keeps reading
 	Terminate  Way = "terminate"   // SIGTERM to the root process; stdin stays open
@@ -90,10 +88,8 @@ type Failure struct {
 	Stdout string // its first line that is not a message
 }
 
-// FailureKind is the kind of a [Failure].
 type FailureKind string
 
-// The kinds.
 const (
 	Missing          FailureKind = "missing"        // no such command
 	NotExecutable    FailureKind = "not executable" // no permission to execute it
