@@ -1,7 +1,7 @@
 // Package catalog is the data that recognition stands on: which programs are MCP clients, gateways, servers, their
-// helpers, which only start another program, and which are none of these. A [Client] or [Gateway] is one Go value with
-// everything that is known about it; the other families are text files, one program a line. [Load] returns all of it
-// as an [Index]; what it means for a process is package process's to say.
+// helpers, which only start another program, and which are none of these. All of it is text files, except a [Gateway] of
+// which more than its name is known: that is one Go value. [Load] returns everything as an [Index]; package process says
+// what it means for a process.
 package catalog
 
 // Family is what a row's program is.
@@ -15,15 +15,16 @@ const (
 	Helpers    Family = "helpers"
 	Launchers  Family = "launchers"
 	Lookalikes Family = "lookalikes"
+	words      Family = "words" // with the name of a list
 )
 
-var families = []Family{Clients, Gateways, Servers, Helpers, Launchers, Lookalikes}
+var families = []Family{Clients, Gateways, Servers, Helpers, Launchers, Lookalikes, words}
 
 // Program is one name by which a client, gateway, server or helper is recognised.
 type Program struct {
 	Family  Family
-	Client  *Client  // of the family Clients; nil when it comes from a file
-	Gateway *Gateway // of the family Gateways; nil when it comes from a file
+	Client  *Client  // of the family Clients
+	Gateway *Gateway // of the family Gateways
 
 	// Program is the name to match, in lower case: an npm or PyPI package, a Python module, or the base name of a
 	// script or binary without its extension. A "*" at its end matches any ending.

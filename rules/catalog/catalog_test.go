@@ -29,22 +29,46 @@ func TestFiles(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if len(x.Programs)+len(x.Launchers)+len(x.Lookalikes) == 0 {
+		if len(x.Programs)+len(x.Launchers)+len(x.Lookalikes)+len(x.lists) == 0 {
 			t.Errorf("%s is empty", name)
 		}
-		var rows []string
+		sections := [][]string{nil} // rows below one heading, or one client or gateway
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimRight(line, "\n")
-			if line == "" || line[0] == '#' || line[0] == '[' {
-				continue
+			switch {
+			case line == "" || line[0] == '#' || line[0] == ' ':
+			case strings.HasPrefix(line, "["):
+				sections = append(sections, nil)
+			default:
+				last := len(sections) - 1
+				sections[last] = append(sections[last], strings.ToLower(line))
 			}
-			rows = append(rows, line)
 		}
-		if !slices.IsSorted(rows) {
-			t.Errorf("%s is not sorted", name)
+		for _, rows := range sections {
+			if len(x.lists) > 0 {
+				rows = strings.Split(strings.Join(rows, " "), ", ")
+			}
+			if !slices.IsSorted(rows) {
+				t.Errorf("%s is not sorted: %q", name, rows)
+			}
+			if n := len(rows); len(slices.Compact(rows)) != n {
+				t.Errorf("%s has duplicates", name)
+			}
 		}
-		if n := len(rows); len(slices.Compact(rows)) != n {
-			t.Errorf("%s has duplicates", name)
+	}
+}
+
+// A client without a program is never recognised.
+func TestClientsHavePrograms(t *testing.T) {
+	text, err := files.ReadFile("clients.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := strings.Cut(string(text), "[clients]\n")
+	lines := strings.Split(strings.TrimSpace(rows), "\n")
+	for i, line := range lines {
+		if line[0] != ' ' && (i+1 == len(lines) || lines[i+1][0] != ' ') {
+			t.Errorf("%s has no program", line)
 		}
 	}
 }
@@ -95,11 +119,16 @@ team//app, band	-	(app)
 keyring run  keyring run  command+1  -s --service
 [lookalikes]
 mcp-paint
+[clients]
+My Agent  agent  --config, -c  once
+    myagent  -  mcp
+[words games]
+chess, go
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(x.Programs) != 3 || len(x.Prefixes) != 1 || len(x.Launchers) != 1 || !x.Lookalikes["mcp-paint"] {
+	if len(x.Programs) != 4 || len(x.Prefixes) != 1 || len(x.Launchers) != 1 || !x.Lookalikes["mcp-paint"] {
 		t.Fatalf("%+v", x)
 	}
 	notes := x.Programs["notes"][0]
@@ -114,6 +143,13 @@ mcp-paint
 	}
 	if band := x.Programs["band"][0]; band.Below != "" || !band.App {
 		t.Errorf("%+v", band)
+	}
+	mine := x.Programs["myagent"][0]
+	if mine.Name != "My Agent" || len(mine.Without) != 1 || len(mine.Client.ConfigFlags) != 2 || !mine.Client.NonInteractive(Args{"once"}) {
+		t.Errorf("%+v", mine)
+	}
+	if games := x.lists["games"]; len(games) != 2 || !games["go"] {
+		t.Errorf("%v", games)
 	}
 	if l := x.Launchers["keyring"][0]; l.Skip != 1 || l.Starts != StartsCommand || !l.Options["--service"] || len(l.Words) != 2 {
 		t.Errorf("%+v", l)
@@ -136,6 +172,8 @@ func TestParseErrors(t *testing.T) {
 		"[launchers]\na  a  command+2":     `mine.txt:2: want +1 or +--, have "command+2"`,
 		"[launchers]\na  a  command  -x y": `mine.txt:2: option "y" begins with neither - nor +`,
 		"[lookalikes]\na  b":               "mine.txt:2: want 1 column, have 2",
+		"[clients]\nMine  program":         `mine.txt:2: unknown kind of client "program"`,
+		"[clients]\n  mine":                "mine.txt:2: a program before the first name",
 	} {
 		err := newIndex().Parse("mine.txt", text)
 		if err == nil || err.Error() != want {

@@ -11,14 +11,11 @@ type Client struct {
 	Name string // as people call it
 	Kind ClientKind
 
-	// Programs are the rows by which it is recognised, in the format of the text files but without the column NAME.
-	Programs string
-
 	// ConfigFlags are the options whose value is a file with the servers that it starts.
 	ConfigFlags []string
 
 	// nonInteractive are the options and first arguments with which it runs without a person in front of it: for one
-	// prompt, or driven by another program over its stdin. Nil for the conventional ones.
+	// prompt, or driven by another program over its stdin. Empty for the conventional ones.
 	nonInteractive []string
 }
 
@@ -39,7 +36,7 @@ var conventional = []string{"-p", "--print", "--input-format", "--output-format"
 // NonInteractive reports whether a run with these arguments has no person in front of it.
 func (c *Client) NonInteractive(a Args) bool {
 	words := conventional
-	if c != nil && c.nonInteractive != nil {
+	if c != nil && len(c.nonInteractive) > 0 {
 		words = c.nonInteractive
 	}
 	return slices.ContainsFunc(words, func(w string) bool {

@@ -7,11 +7,11 @@ import (
 )
 
 // Gateway is everything that is known about one gateway: a server to one side and a client to the other, which
-// starts servers of its own and may forget them. A nil Gateway is one of which nothing more is known.
+// starts servers of its own and may forget them. A nil Gateway is a program that is only called one because it started servers.
 type Gateway struct {
 	Name string // as people call it
 
-	// Programs are the rows by which it is recognised, in the format of the text files but without the column NAME.
+	// Programs are the rows by which it is recognised, in the format of gateways.txt. Empty for one from that file.
 	Programs string
 
 	// ConfigFlags are the options whose value is a file with the servers that it starts.
@@ -102,10 +102,7 @@ func register(g Gateway) *Gateway {
 
 // AllGateways returns every gateway, by name.
 func AllGateways() []*Gateway {
-	all := slices.Clone(registered)
-	for i := range plain {
-		all = append(all, &plain[i])
-	}
+	all := slices.Clone(Load().gateways)
 	slices.SortFunc(all, func(a, b *Gateway) int { return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)) })
 	return all
 }

@@ -9,19 +9,21 @@ import (
 )
 
 // Index is the catalog by the names of programs. The rows of one name are in the order in which they are tried: those of
-// clients, of gateways, and of the text files.
+// the gateways in Go, and of the text files.
 type Index struct {
 	Programs   map[string][]*Program
 	Prefixes   []*Program // those that end in "*", without it
 	Launchers  map[string][]*Launcher
 	Lookalikes map[string]bool
 	Names      map[string]string // a server's package or binary to the one name of both
+	gateways   []*Gateway
+	lists      map[string]map[string]bool // of words
 }
 
 //go:embed *.txt
 var files embed.FS
 
-var textFiles = []string{"servers.txt", "helpers.txt", "launchers.txt", "lookalikes.txt"}
+var textFiles = []string{"clients.txt", "gateways.txt", "servers.txt", "helpers.txt", "launchers.txt", "lookalikes.txt", "words.txt"}
 
 // Load returns the index of this program's catalog, which is built when it is first needed.
 var Load = sync.OnceValue(func() *Index {
@@ -35,20 +37,19 @@ var Load = sync.OnceValue(func() *Index {
 func newIndex() *Index {
 	return &Index{
 		Programs: map[string][]*Program{}, Launchers: map[string][]*Launcher{}, Lookalikes: map[string]bool{}, Names: map[string]string{},
+		lists: map[string]map[string]bool{},
 	}
 }
 
 func build() (*Index, error) {
 	x := newIndex()
-	for i := range clients {
-		c := &clients[i]
-		if err := x.addRows(Program{Family: Clients, Name: c.Name, Client: c}, c.Programs); err != nil {
-			return nil, err
-		}
-	}
-	for _, g := range AllGateways() {
-		if err := x.addRows(Program{Family: Gateways, Name: g.Name, Gateway: g}, g.Programs); err != nil {
-			return nil, err
+	for _, g := range registered {
+		x.gateways = append(x.gateways, g)
+		for row := range strings.Lines(strings.TrimSpace(g.Programs)) {
+			columns := split(row)
+			if err := x.addPrograms(Program{Family: Gateways, Name: g.Name, Gateway: g}, columns[0], columns[1:]); err != nil {
+				return nil, fmt.Errorf("%s: %w", g.Name, err)
+			}
 		}
 	}
 	for _, name := range textFiles {
@@ -61,20 +62,6 @@ func build() (*Index, error) {
 		}
 	}
 	return x, nil
-}
-
-// addRows adds the rows of a client or gateway, which are those of the text files without the column NAME.
-func (x *Index) addRows(of Program, rows string) error {
-	for line := range strings.Lines(rows) {
-		columns := split(line)
-		if len(columns) == 0 {
-			continue
-		}
-		if err := x.addPrograms(of, columns[0], columns[1:]); err != nil {
-			return fmt.Errorf("%s: %w", of.Name, err)
-		}
-	}
-	return nil
 }
 
 func (x *Index) add(p *Program) {
@@ -101,6 +88,15 @@ func (x *Index) IsApp(name string) bool {
 func (x *Index) IsShell(name string) bool {
 	rows := x.Launchers[name]
 	return len(rows) > 0 && rows[0].Starts == StartsLine
+}
+
+// List returns a list of words.txt as a set.
+func List(name string) map[string]bool {
+	list, ok := Load().lists[name]
+	if !ok {
+		panic("catalog: no list is called " + name)
+	}
+	return list
 }
 
 // Words returns the words of a text as a set.

@@ -6,25 +6,30 @@ import (
 	"strings"
 )
 
+// parser reads one catalog file into an index.
+type parser struct {
+	*Index
+	family Family
+	list   map[string]bool // the words of the heading, of the family words
+	of     Program         // the client or gateway that the indented rows are of
+}
+
 // Parse adds the rows of one catalog file. A [heading] names the family of the rows below it; a row has columns two or
 // more spaces apart, "-" being an empty one; "#" begins a comment. The name is for error messages only.
 func (x *Index) Parse(name, text string) error {
-	var family Family
+	p := parser{Index: x}
 	number := 0
 	for line := range strings.Lines(text) {
 		number++
 		line, _, _ = strings.Cut(line, "#")
-		line = strings.TrimSpace(line)
+		line = strings.TrimRight(line, " \t\r\n")
 		var err error
-		switch heading, ok := strings.CutPrefix(line, "["); {
+		switch {
 		case line == "":
-		case ok:
-			heading, ok = strings.CutSuffix(heading, "]")
-			if family = Family(heading); !ok || !slices.Contains(families, family) {
-				err = fmt.Errorf("unknown heading %q", line)
-			}
+		case line[0] == '[':
+			err = p.heading(line)
 		default:
-			err = x.addRow(family, split(line))
+			err = p.row(line)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", name, number, err)
@@ -33,23 +38,70 @@ func (x *Index) Parse(name, text string) error {
 	return nil
 }
 
-func (x *Index) addRow(family Family, columns []string) error {
-	switch family {
+func (p *parser) heading(line string) error {
+	heading, closed := strings.CutSuffix(line[1:], "]")
+	family, list, _ := strings.Cut(heading, " ")
+	p.family, p.of = Family(family), Program{}
+	if !closed || !slices.Contains(families, p.family) {
+		return fmt.Errorf("unknown heading %q", line)
+	}
+	if p.family == words {
+		p.list = map[string]bool{}
+		p.lists[list] = p.list
+	}
+	return nil
+}
+
+func (p *parser) row(line string) error {
+	columns := split(line)
+	switch p.family {
 	case "":
 		return fmt.Errorf("a row before the first [heading]")
+	case words:
+		for word := range strings.SplitSeq(strings.TrimSuffix(line, ","), ",") {
+			p.list[strings.TrimSpace(word)] = true
+		}
+		return nil
 	case Lookalikes:
 		if len(columns) > 1 {
 			return fmt.Errorf("want 1 column, have %d", len(columns))
 		}
-		x.Lookalikes[columns[0]] = true
+		p.Lookalikes[columns[0]] = true
 		return nil
 	case Launchers:
-		return x.addLauncher(columns)
+		return p.addLauncher(columns)
+	case Clients, Gateways:
+		switch {
+		case line[0] != ' ':
+			return p.owner(columns)
+		case p.of.Name == "":
+			return fmt.Errorf("a program before the first name")
+		case len(columns) > 3:
+			return fmt.Errorf("want at most 3 columns, have %d", len(columns))
+		}
+		return p.addPrograms(p.of, columns[0], columns[1:])
 	}
 	if len(columns) > 4 {
 		return fmt.Errorf("want at most 4 columns, have %d", len(columns))
 	}
-	return x.addPrograms(Program{Family: family, Name: cell(columns, 1)}, columns[0], columns[min(2, len(columns)):])
+	return p.addPrograms(Program{Family: p.family, Name: cell(columns, 1)}, columns[0], columns[min(2, len(columns)):])
+}
+
+// owner begins a client or gateway, whose programs are the rows below.
+func (p *parser) owner(columns []string) error {
+	p.of = Program{Family: p.family, Name: columns[0]}
+	if p.family == Gateways {
+		p.of.Gateway = &Gateway{Name: p.of.Name, ConfigFlags: cellWords(columns, 1)}
+		p.gateways = append(p.gateways, p.of.Gateway)
+		return nil
+	}
+	kind := ClientKind(cell(columns, 1))
+	p.of.Client = &Client{Name: p.of.Name, Kind: kind, ConfigFlags: cellWords(columns, 2), nonInteractive: cellWords(columns, 3)}
+	switch kind {
+	case Agent, Desktop, Editor, Daemon:
+		return nil
+	}
+	return fmt.Errorf("unknown kind of client %q", kind)
 }
 
 // addPrograms adds a row for each of the names, which have commas between them. The other columns are WITH and WITHOUT.
@@ -99,6 +151,11 @@ func cell(columns []string, i int) string {
 		return ""
 	}
 	return columns[i]
+}
+
+// cellWords returns the words of column i, which have commas between them.
+func cellWords(columns []string, i int) []string {
+	return strings.FieldsFunc(cell(columns, i), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func conditions(text string) ([]Condition, error) {

@@ -49,8 +49,8 @@ type topic struct {
 	advise func(*group) *AdviceItem
 }
 
-// topics begin with the advice that prevents most.
-var topics = append(gatewayTopics(), []topic{
+// topics are the general advice. What prevents most comes first.
+var topics = []topic{
 	{Advice{
 		Topic:  "shared",
 		Title:  "several clients have the same server configured",
@@ -70,7 +70,7 @@ var topics = append(gatewayTopics(), []topic{
 			"Streamable HTTP has replaced it",
 		Remedy: "configure the URL for Streamable HTTP if the server has one; many have both",
 	}, adviseSSE},
-}...)
+}
 
 // group is one server with all entries that configure it.
 type group struct {
@@ -83,7 +83,7 @@ type group struct {
 func (a *Attribution) advise(running [][]*process.Instance) []Advice {
 	groups := a.groups(running)
 	var out []Advice
-	for _, t := range topics {
+	for _, t := range append(gatewayTopics(), topics...) {
 		advice := t.Advice
 		advice.Severity = rules.Info
 		for _, g := range groups {
@@ -304,12 +304,8 @@ func adviseShell(c command.Command, server *config.Server) *AdviceItem {
 	switch {
 	case len(server.Args) != 2 || server.Args[0] != "-c" || !plain: // a login shell sets the environment
 		return &AdviceItem{Note: "put exec before the last command of the line, so that the program replaces the shell"}
-	case builtins[words[0]]:
+	case catalog.List("builtins")[words[0]]:
 		return nil
 	}
 	return &AdviceItem{Note: "no shell is needed", Entry: &Entry{Command: words[0], Args: words[1:]}}
 }
-
-// builtins are commands of the shell itself.
-var builtins = catalog.Words(". [ alias bg builtin cd command echo eval exit export false fg jobs let local printf pwd read " +
-	"readonly return set shift source test times trap true type ulimit umask unset wait")

@@ -130,7 +130,7 @@ func (e *entry) isGeneric() bool {
 	c := &e.command
 	program := command.LastSegment(c.Program)
 	switch {
-	case c.Program == "", jobs[program], catalog.Load().Lookalikes[program], ofSystem(c):
+	case c.Program == "", catalog.List("tools")[program], catalog.Load().Lookalikes[program], ofSystem(c):
 		return true
 	case c.Kind == command.KindImage:
 		return false
@@ -233,12 +233,3 @@ func fields(words []string) []string {
 	}
 	return strings.Fields(strings.Join(words, " "))
 }
-
-// jobs are programs that people and timers run for hours and that no client starts, besides the
-// lookalikes of the catalog.
-var jobs = catalog.Words("acme.sh aria2c bacula-dir bacula-fd borgmatic certbot certbot-auto convert dehydrated exiftool ffmpeg ffprobe " +
-	"gs gunicorn handbrakecli imapsync influx innobackupex kopia lego logrotate magick mariabackup mariadb " +
-	"mariadb-dump mbsync mongodump mongoexport mongoimport mongorestore msmtp mysqlcheck newsyslog offlineimap " +
-	"pandoc pg_basebackup pg_dump pg_dumpall pg_receivewal pg_restore pgbackrest pigz pv rdiff-backup reindexdb " +
-	"rsnapshot run-parts s3cmd sox tarsnap updatedb uvicorn vacuumdb wal-g webhook wkhtmltopdf xtrabackup xz " +
-	"youtube-dl yt-dlp zip zstd")

@@ -19,9 +19,9 @@ func convention(c *command.Command) Confidence {
 		return ""
 	case job(c):
 		return "" // terminating it halfway may do real damage
-	case c.Runtime == "java" && hasWord(c.Program, minecraft):
+	case c.Runtime == "java" && hasWord(c.Program, "minecraft"):
 		return ""
-	case c.Kind == command.KindScript && (tending[leading(c.Program)] || isBelow(c.Path, "init.d")):
+	case c.Kind == command.KindScript && (catalog.List("tending")[leading(c.Program)] || isBelow(c.Path, "init.d")):
 		return ""
 	case serverName(command.ModuleStem(c.Program)) && c.NamedByFolder:
 		return Possible
@@ -51,11 +51,12 @@ func convention(c *command.Command) Confidence {
 // job reports whether a program named like a server does one thing and exits, by its name (mcp-server-migrate) or its
 // first argument (x-mcp import dump.sql).
 func job(c *command.Command) bool {
-	return len(c.Args) > 0 && jobCommands[c.Args[0]] || hasWord(command.LastSegment(c.Program), jobWords)
+	return len(c.Args) > 0 && catalog.List("job commands")[c.Args[0]] || hasWord(command.LastSegment(c.Program), "jobs")
 }
 
-// hasWord reports whether a name has one of some words in it.
-func hasWord(name string, words map[string]bool) bool {
+// hasWord reports whether a name has a word of a list in it.
+func hasWord(name, list string) bool {
+	words := catalog.List(list)
 	for w := range command.WordsOf(name) {
 		if words[w] {
 			return true
@@ -81,7 +82,7 @@ func serverName(name string) bool {
 		words[n] = w
 		n++
 	}
-	if n == 0 || doing[words[0]] {
+	if n == 0 || catalog.List("doing")[words[0]] {
 		return false
 	}
 	for i := n - 1; i >= 0; i-- {
@@ -93,7 +94,7 @@ func serverName(name string) bool {
 		case len(rest) == 0:
 			return scoped || i > 0
 		case rest[0] == "server":
-			return len(rest) == 1 || !about[rest[len(rest)-1]]
+			return len(rest) == 1 || !catalog.List("about")[rest[len(rest)-1]]
 		default:
 			return len(rest) == 1 && (rest[0] == "stdio" || rest[0] == "serve" || rest[0] == "http" || rest[0] == "sse")
 		}
@@ -148,7 +149,7 @@ func scriptName(c *command.Command) bool {
 	if !ok || rest == "" {
 		return false
 	}
-	return !hasWord(rest, around) && !hasWord(rest, doing) && !hasWord(rest, about)
+	return !hasWord(rest, "around") && !hasWord(rest, "doing") && !hasWord(rest, "about")
 }
 
 // subCommand returns how sure it is that a program runs as a server: x mcp serve, x start-mcp-server, x --mcp. Any binary
@@ -164,7 +165,7 @@ func subCommand(c *command.Command) Confidence {
 		return Likely
 	case first == "mcp-server":
 		return Possible
-	case first == "mcp" && len(c.Args) > 1 && serving[c.Args[1]]:
+	case first == "mcp" && len(c.Args) > 1 && catalog.List("serving")[c.Args[1]]:
 		return Likely
 	case first == "mcp" && c.Kind != command.KindBinary && (len(c.Args) == 1 || strings.HasPrefix(c.Args[1], "-")):
 		return Possible
@@ -178,37 +179,3 @@ func subCommand(c *command.Command) Confidence {
 	}
 	return ""
 }
-
-// Words in the names and arguments of programs.
-var (
-	// jobWords are in the names of programs that do one thing and exit, and jobCommands their first arguments.
-	jobWords    = catalog.Words("migrate migration migrations import backup restore seed train benchmark")
-	jobCommands = catalog.Words("migrate import export backup restore seed train index reindex build sync install uninstall setup init login logout " +
-		"update upgrade test bench help version --help -h --version -V --up")
-
-	// doing are first words of names of programs that do something with servers: create-mcp-server, test_mcp.py.
-	doing = catalog.Words("add bench benchmark build check clean configure create debug demo deploy gen generate init install kill lint list ping " +
-		"probe publish register release reload remove restart scan setup stop test testing tests uninstall update upgrade use " +
-		"validate verify wait watch")
-
-	// tending are first words of scripts that look after servers.
-	tending = catalog.Words("call cleanup count find fix inspect log logs monitor profile query reap report stats status watchdog")
-
-	// about are last words of names of what is made around a server: mcp-server-tests.
-	about = catalog.Words("bench benchmark benchmarks client clients config docs e2e installer logs metrics sdk site spec specs test testing " +
-		"tests types utils")
-
-	// minecraft are words in the names of Java programs for that game, whose Coder Pack was called MCP first.
-	minecraft = catalog.Words("forge minecraft fabric bukkit spigot mojang mcpbot srg decompile runtime")
-
-	// around are words in the names of scripts that are not servers themselves.
-	around = catalog.Words("adapter agent agents analyzer app audit backup chat cleanup cli collector common compat converter core dashboard " +
-		"decorators discovery doctor eval evals event example examples exporter factory format handler health healthcheck " +
-		"helper helpers hook hooks host inspect inspector install integration io lib loader log logger manager migrate " +
-		"migration models monitor monitoring package parser plugin plugins pool pytest reaper registry report reporter router " +
-		"run runner sanitizer schema session simulator smoke status sync tool tools transport tunnel ui util validator watchdog " +
-		"watcher worker wrapper")
-
-	// serving are the words after "mcp" that start a server, unlike `mcp add` or `mcp list`.
-	serving = catalog.Words("serve server start run stdio gateway")
-)

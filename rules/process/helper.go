@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpdoctor/rules/catalog"
 	"mcpdoctor/rules/command"
 )
 
@@ -14,7 +15,7 @@ const searched = 24
 
 // helper returns what sort of helper a command is, and how sure that is; "" for none.
 func helper(c *command.Command, words []string) (name string, sure Confidence) {
-	if browsers[command.ProgramName(words[0])] {
+	if catalog.List("browsers")[command.ProgramName(words[0])] {
 		return "browser", automated(words)
 	}
 	paths := []string{words[0], c.Path}
@@ -30,13 +31,6 @@ func helper(c *command.Command, words []string) (name string, sure Confidence) {
 // ofSerena reports whether a path lies where serena keeps its language servers.
 func ofSerena(path string) bool {
 	return strings.Contains(path, ".serena/language_servers/") || strings.Contains(path, `.serena\language_servers\`)
-}
-
-var browsers = map[string]bool{
-	"brave": true, "brave browser": true, "brave-browser": true, "chrome": true, "chrome-headless-shell": true, "chromium": true,
-	"chromium helper": true, "chromium-browser": true, "firefox": true, "google chrome": true, "google chrome for testing": true,
-	"google chrome for testing helper": true, "google chrome helper": true, "google-chrome": true, "google-chrome-stable": true,
-	"headless_shell": true, "microsoft edge": true, "microsoft-edge": true, "minibrowser": true, "msedge": true, "pw_run": true,
 }
 
 // Marks of the profiles with which servers, and other programs that automate, start browsers.

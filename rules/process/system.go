@@ -8,29 +8,15 @@ import (
 	"mcpdoctor/scan"
 )
 
-// The processes around MCP: adopters, supervisors, terminals, shells, and others that start programs.
-
-var (
-	// adopters are inits. systemd is the machine's, or one of `systemd --user`.
-	adopters = catalog.Words("launchd init systemd tini dumb-init docker-init catatonit s6-svscan runsvdir conmon upstart")
-
-	// terminals are programs in which a person types: emulators, multiplexers, remote log-ins.
-	terminals = catalog.Words("alacritty explorer foot ghostty gnome-terminal- gnome-terminal-server iterm2 kitty konsole login mintty screen " +
-		"sshd sshd-session st terminal terminator tilix tmux urxvt warp wezterm wezterm-gui windowsterminal xfce4-terminal xterm zellij")
-
-	shells = catalog.Words("sh bash zsh fish dash ksh tcsh csh ash busybox nu xonsh elvish cmd pwsh powershell")
-
-	// starters start programs on behalf of others and are clients of none.
-	starters = catalog.Words("anacron atd bwrap concurrently containerd cron crond crun doas dockerd entr expect find flatpak forever gdb kthreadd " +
-		"make nodemon parallel pm2 runc script snap strace su sudo svchost systemd-run taskeng taskhostw timeout watch watchexec xargs")
-)
+// The processes around MCP: adopters, supervisors, terminals, shells, and others that start programs. Most of their names
+// are lists of the catalog.
 
 // IsAdopter reports whether a process inherits the children of others that exit: PID 1, or a process that asked to be a
 // subreaper (prctl(2), PR_SET_CHILD_SUBREAPER). No file shows the latter, so they are known by name.
 func (r *Recognised) IsAdopter(node int32) bool {
 	p := r.Process(node)
 	name := BaseName(p)
-	return adopters[name] || strings.HasPrefix(name, "containerd-shim") ||
+	return catalog.List("adopters")[name] || strings.HasPrefix(name, "containerd-shim") ||
 		strings.HasPrefix(p.Name, "Relay(") || p.Name == "SessionLeader" || // WSL's /init, which renames its threads
 		// PID 1 of a container is whatever program the container runs, and may be the client itself.
 		p.PID == 1 && !r.Snapshot.Host.Container && r.Recognitions[node] == nil
@@ -59,21 +45,23 @@ func supervisor(p *scan.Process) string {
 func Terminal(p *scan.Process) bool {
 	name := BaseName(p)
 	switch {
-	case terminals[strings.ToLower(name)], strings.HasPrefix(p.Name, "tmux: "), strings.HasPrefix(name, "sshd"):
+	case catalog.List("terminals")[strings.ToLower(name)], strings.HasPrefix(p.Name, "tmux: "), strings.HasPrefix(name, "sshd"):
 		return true
-	case len(p.Args) > 0 && strings.HasPrefix(p.Args[0], "-") && shells[strings.TrimPrefix(name, "-")]:
+	case len(p.Args) > 0 && strings.HasPrefix(p.Args[0], "-") && catalog.List("shells")[strings.TrimPrefix(name, "-")]:
 		return true
 	}
-	return shells[name] && len(p.Args) == 1 && p.TTY != "-"
+	return catalog.List("shells")[name] && len(p.Args) == 1 && p.TTY != "-"
 }
 
 // TerminalOrShell reports whether a process is a terminal or any shell.
 func TerminalOrShell(p *scan.Process) bool {
-	return Terminal(p) || shells[strings.TrimPrefix(BaseName(p), "-")]
+	return Terminal(p) || catalog.List("shells")[strings.TrimPrefix(BaseName(p), "-")]
 }
 
 // OtherStarter reports whether a process starts programs on behalf of others and is a client of none.
-func OtherStarter(p *scan.Process) bool { return starters[strings.ToLower(BaseName(p))] }
+func OtherStarter(p *scan.Process) bool {
+	return catalog.List("starters")[strings.ToLower(BaseName(p))]
+}
 
 // BaseName is the name of the program that a process runs, without its folder and without ".exe".
 func BaseName(p *scan.Process) string {
