@@ -36,14 +36,16 @@ var _ = register(Rule{
 		"a gateway in stateful mode whose sessions are all in use: a warning, on request only",
 	},
 	Remedy: []string{
-		"supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, which terminates each server after its request",
-		"docker mcp gateway: update it, so that containers are reused; or start it with --long-lived",
+		catalog.Supergateway.Remedies.Spawn, catalog.DockerGateway.Remedies.Spawn,
 		"pm2: change args in the ecosystem file, then pm2 delete and pm2 start: a plain restart keeps the old arguments, and " +
 			"perhaps the old children",
-		"serve Streamable HTTP directly where the server can: one process for all clients",
+		RemedyDirect,
 	},
 	check: findSpawned,
 })
+
+// RemedyDirect is a remedy of diagnose.Endpoint too.
+const RemedyDirect = "serve Streamable HTTP directly where the server can: one process for all clients"
 
 // answered is the age from which a server for one request counts as left over while no connection is open.
 const answered = 5 * time.Second

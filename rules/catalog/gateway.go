@@ -39,6 +39,7 @@ type Advice struct {
 
 // Remedies are sentences for the rules that judge an endpoint. They begin with the name of the gateway.
 type Remedies struct {
+	Spawn          string // it keeps a process for each request or session
 	SSE            string // it speaks the deprecated transport
 	UnknownSession string // it does not answer 404 to an unknown session
 	IdleSession    string // it keeps the sessions that clients drop

@@ -1,8 +1,9 @@
 package catalog
 
-// The gateway of Docker Desktop runs servers in containers.
-var _ = register(Gateway{
-	Name: "docker mcp gateway",
+// DockerGateway is the gateway of Docker Desktop, which runs servers in containers.
+var DockerGateway = register(Gateway{
+	Name:     "docker mcp gateway",
+	Remedies: Remedies{Spawn: "docker mcp gateway: update it, so that containers are reused; or start it with --long-lived"},
 	Programs: `
 		docker, com.docker.cli  mcp gateway run
 		docker-mcp  mcp gateway run, gateway run`,

@@ -25,6 +25,8 @@ var Supergateway = register(Gateway{
 		Note:   supergatewayNote,
 	},
 	Remedies: Remedies{
+		Spawn: "supergateway 3: add --stateful --sessionTimeout 60000; or update to supergateway 4, " +
+			"which terminates each server after its request",
 		SSE: "supergateway: --outputTransport streamableHttp instead of sse, and version 4: " +
 			"with sse, version 3 exits when a second client opens a stream",
 		UnknownSession: "supergateway: version 4 answers an unknown session with 404, version 3 with 400",

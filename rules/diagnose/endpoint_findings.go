@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"mcpdoctor/rules"
 	"mcpdoctor/rules/format"
@@ -98,13 +97,10 @@ func (j *endpointJudge) spawned() rules.Finding {
 			f.Instances++
 		}
 	}
-	// Only the remedies for this gateway, and those for every gateway.
-	remedies := slices.DeleteFunc(slices.Clone(rules.Lookup(rule).Remedy), func(r string) bool {
-		name, _, of := strings.Cut(r, ":")
-		name, _, _ = strings.Cut(name, " 3")
-		return of && !strings.Contains(name, " Streamable HTTP") && name != j.gateway.Name
-	})
-	f.Remedy = remedy(rule, remedies...)
+	f.Remedy = remedy(rule, rules.RemedyDirect)
+	if r := j.gateway.Remedies.Spawn; r != "" {
+		f.Remedy = remedy(rule, r, rules.RemedyDirect)
+	}
 	f.Remedy.Commands = append([]string{"mcpdoctor scan --rule " + rule}, f.Remedy.Commands...)
 	return f
 }
