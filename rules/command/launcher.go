@@ -1,7 +1,6 @@
 package command
 
 import (
-	"regexp"
 	"strings"
 
 	"mcpdoctor/rules/catalog"
@@ -112,56 +111,71 @@ func takesValue(row *catalog.Launcher, option string) bool {
 	return false
 }
 
-// dialect is how a shell is called. Each expression matches one word.
-type dialect struct {
-	options   *regexp.Regexp // all of them
-	line      *regexp.Regexp // the one that a line follows
-	script    *regexp.Regexp // the one that the name of a script follows
-	nothing   *regexp.Regexp // those after which neither can be read
-	bare      bool           // a line or a script may stand without an option...
-	bareLines bool           // ...and is a line
-}
+// shellWord is what one argument of a shell means.
+type shellWord int
 
-var (
-	never    = regexp.MustCompile(`$^`)
-	dialects = map[string]dialect{
-		"cmd": {
-			options: regexp.MustCompile(`^/`), line: regexp.MustCompile(`(?i)^/[ckr]$`), script: never, nothing: never,
-		},
-		"powershell": {
-			options: regexp.MustCompile(`^-`), line: regexp.MustCompile(`(?i)^-c(ommand)?$`), script: regexp.MustCompile(`(?i)^-f(ile)?$`),
-			nothing: regexp.MustCompile(`(?i)^-(e$|enc)`), bare: true, bareLines: true,
-		},
-		"sh": {
-			options: regexp.MustCompile(`^[-+]`), line: regexp.MustCompile(`^-[^-]*c`), script: never,
-			nothing: regexp.MustCompile(`^(-s)?$`), bare: true, // commands come from stdin
-		},
-	}
-	loneOption = regexp.MustCompile(`^-.$`)
+const (
+	shellOption   shellWord = iota
+	lineFollows             // -c
+	scriptFollows           // -File
+	bareWord                // the first argument that is not an option
+	notReadable             // commands come from stdin, or are encoded
 )
+
+// readShellWord returns what an argument of cmd, powershell or sh means.
+func readShellWord(shell, word string) shellWord {
+	if shell == "sh" {
+		flags, isOption := strings.CutPrefix(word, "-")
+		short, _, _ := strings.Cut(flags, "-")
+		switch {
+		case isOption && strings.Contains(short, "c"):
+			return lineFollows
+		case word == "", word == "-s":
+			return notReadable
+		case isOption, word[0] == '+':
+			return shellOption
+		}
+		return bareWord
+	}
+	word = strings.ToLower(word)
+	switch {
+	case shell == "cmd" && (word == "/c" || word == "/k" || word == "/r"):
+		return lineFollows
+	case shell == "cmd" && strings.HasPrefix(word, "/"):
+		return shellOption
+	case shell == "cmd":
+		return notReadable
+	case word == "-c", word == "-command":
+		return lineFollows
+	case word == "-f", word == "-file":
+		return scriptFollows
+	case word == "-e", strings.HasPrefix(word, "-enc"):
+		return notReadable
+	case strings.HasPrefix(word, "-"):
+		return shellOption
+	}
+	return bareWord
+}
 
 // readShell reads the options of a shell up to its line or script.
 func readShell(row *catalog.Launcher, args []string) launched {
-	d := dialects[row.Name]
 	for i := 0; i < len(args); i++ {
 		word, rest := args[i], args[i+1:]
-		switch {
-		case d.line.MatchString(word):
-			for row.Name == "sh" && len(rest) > 1 && loneOption.MatchString(rest[0]) { // sh -c -l 'line'
+		switch readShellWord(row.Name, word) {
+		case lineFollows:
+			for row.Name == "sh" && len(rest) > 1 && len(rest[0]) == 2 && rest[0][0] == '-' { // sh -c -l 'line'
 				rest = rest[1:]
 			}
 			return launched{words: rest, line: true}
-		case d.script.MatchString(word):
+		case scriptFollows:
 			return launched{words: rest}
-		case d.nothing.MatchString(word):
+		case notReadable:
 			return launched{}
-		case row.Options[word] || row.Options[strings.ToLower(word)]:
+		case bareWord:
+			return launched{words: args[i:], line: row.Name == "powershell"}
+		}
+		if row.Options[word] || row.Options[strings.ToLower(word)] {
 			i++
-		case d.options.MatchString(word):
-		case d.bare:
-			return launched{words: args[i:], line: d.bareLines}
-		default:
-			return launched{}
 		}
 	}
 	return launched{}

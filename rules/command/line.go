@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mcpdoctor/scan"
 )
@@ -76,14 +77,16 @@ func repair(p *scan.Process) []string {
 }
 
 // unquotedProgram is the path of a program that has spaces but no quotes: C:\Program Files\x\y.exe -z.
-var unquotedProgram = regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\)[^"]*?\.(?i:exe|cmd|bat|com)(?:[ \t]|$)`)
+var unquotedProgram = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[A-Za-z]:[\\/]|\\\\)[^"]*?\.(?i:exe|cmd|bat|com)(?:[ \t]|$)`)
+})
 
 // splitWindows splits a line as Windows programs do: quotes keep spaces together, and a backslash escapes nothing
 // but a quote.
 func (l *Line) splitWindows(text string) {
 	l.text = text
 	at := 0
-	if program := unquotedProgram.FindString(text); program != "" {
+	if program := unquotedProgram().FindString(text); program != "" {
 		l.Words, l.starts, at = []string{strings.TrimRight(program, " \t")}, []int{0}, len(program)
 	}
 	for at < len(text) {

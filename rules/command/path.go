@@ -2,7 +2,6 @@ package command
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"mcpdoctor/rules/catalog"
@@ -69,11 +68,15 @@ func ProgramName(word string) string {
 	return strings.TrimSuffix(name, " helper (plugin)")
 }
 
-var version = regexp.MustCompile(`^v?\d+\.\d[\d.]*([-+_].*)?$`)
-
-// isVersion reports whether a name is a version and no more.
+// isVersion reports whether a name is a version and no more: 1.2, v2.1.30, 3.0.1-beta.
 func isVersion(name string) bool {
-	return strings.IndexByte(name, '.') > 0 && version.MatchString(name)
+	if i := strings.IndexAny(name, "-+_"); i >= 0 {
+		name = name[:i]
+	}
+	major, minor, ok := strings.Cut(strings.TrimPrefix(name, "v"), ".")
+	const digits = "0123456789"
+	return ok && major != "" && strings.Trim(major, digits) == "" &&
+		minor != "" && minor[0] != '.' && strings.Trim(minor, digits+".") == ""
 }
 
 // trimExecutable removes the extensions of programs.

@@ -3,6 +3,7 @@ package command
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"mcpdoctor/rules/catalog"
 )
@@ -86,10 +87,15 @@ func runtimeOf(name string) *interpreter {
 // IsRuntime reports whether a name is that of an interpreter.
 func IsRuntime(name string) bool { return runtimeOf(name) != nil }
 
-var (
-	moduleOption = regexp.MustCompile(`^-[bBdEhiIOPqsSuvx]*m$`) // of Python: -m, -um
-	codeOption   = regexp.MustCompile(`^-[^-].*c$`)             // of Python: -Ic
-)
+// isModuleOption reports whether an option of Python names a module: -m, -um.
+func isModuleOption(w string) bool {
+	return strings.HasPrefix(w, "-") && strings.HasSuffix(w, "m") && strings.Trim(w[1:len(w)-1], "bBdEhiIOPqsSuvx") == ""
+}
+
+// isCodeOption reports whether short options of Python end in the one for code: -Ic.
+func isCodeOption(w string) bool {
+	return len(w) > 2 && w[0] == '-' && w[1] != '-' && w[len(w)-1] == 'c'
+}
 
 // interpret finds what an interpreter runs.
 func (l *Line) interpret(r *interpreter, c *Command) {
@@ -102,17 +108,17 @@ func (l *Line) interpret(r *interpreter, c *Command) {
 	for i := 0; i < len(words); i++ {
 		w, rest := words[i], words[i+1:]
 		switch {
-		case w == "", w == "-", r.codes[w], r.module && codeOption.MatchString(w): // stdin, or code
+		case w == "", w == "-", r.codes[w], r.module && isCodeOption(w): // stdin, or code
 			return
 		case w == "--", w == r.file:
 			if len(rest) > 0 {
 				l.script(r.name, rest, c)
 			}
 			if w == r.file {
-				c.Program = jarSuffix.ReplaceAllString(c.Program, "")
+				c.Program = jarSuffix().ReplaceAllString(c.Program, "")
 			}
 			return
-		case r.module && moduleOption.MatchString(w):
+		case r.module && isModuleOption(w):
 			if len(rest) > 0 {
 				c.Kind, c.Program, c.Args = KindModule, strings.ToLower(rest[0]), rest[1:]
 			}
@@ -135,4 +141,6 @@ func (l *Line) interpret(r *interpreter, c *Command) {
 }
 
 // jarSuffix is the version, or the variant, in the name of a Java archive: x-mcp-1.0.0-SNAPSHOT-runner.
-var jarSuffix = regexp.MustCompile(`-\d.*|(-all|-runner|-fat|-shaded|-jar-with-dependencies)+$`)
+var jarSuffix = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-\d.*|(-all|-runner|-fat|-shaded|-jar-with-dependencies)+$`)
+})

@@ -3,6 +3,7 @@ package command
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // The output of ps does not show where an argument with spaces ends. Only folders that are known to have a space
@@ -30,7 +31,9 @@ var spacedFolders = [...]struct{ before, after string }{
 
 // bundle is the path of a macOS application up to the folder of its program. Applications have others inside:
 // Cursor.app/Contents/Frameworks/Cursor Helper (Plugin).app/Contents/MacOS/.
-var bundle = regexp.MustCompile(`^\S*/Applications/(?:[^/]+\.app/(?:[^/ ]+/)*)+`)
+var bundle = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\S*/Applications/(?:[^/]+\.app/(?:[^/ ]+/)*)+`)
+})
 
 // wordsOfPath returns how many of the words are one path that was split; 1 for all others.
 func wordsOfPath(words []string) int {
@@ -43,7 +46,7 @@ func wordsOfPath(words []string) int {
 		return 1
 	}
 	line := strings.Join(words[:min(len(words), joinable)], " ")
-	path := bundle.FindString(line)
+	path := bundle().FindString(line)
 	if path == "" {
 		return 1
 	}

@@ -2,7 +2,6 @@ package pasted
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,14 +37,13 @@ type psColumns struct {
 	whole   bool     // the command column holds arguments too, not only a name
 }
 
-var psWord = regexp.MustCompile(`[^ \t]+`)
-
 // psHeader parses a header line: one that consists of headers, PID among them.
 func psHeader(line string) (c psColumns, ok bool) {
 	c.command = -1
 	comm := -1
-	for _, at := range psWord.FindAllStringIndex(line, -1) {
-		word := line[at[0]:at[1]]
+	at := 0
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '\t' }) {
+		at += strings.Index(line[at:], word)
 		if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsUpper(r) && r != '%' && r != '_' }) {
 			return c, false
 		}
@@ -57,7 +55,8 @@ func psHeader(line string) (c psColumns, ok bool) {
 			comm = len(c.names)
 		}
 		c.names = append(c.names, name)
-		c.at = append(c.at, at[0])
+		c.at = append(c.at, at)
+		at += len(word)
 	}
 	if c.command < 0 {
 		c.command = comm
