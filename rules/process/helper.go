@@ -35,10 +35,13 @@ func ofSerena(path string) bool {
 
 // Marks of the profiles with which servers, and other programs that automate, start browsers.
 var (
-	serverProfiles = []string{"ms-playwright-mcp", "ms-playwright/mcp-", `ms-playwright\mcp-`, ".cache/chrome-devtools-mcp/", "chrome-devtools-mcp-"}
-
-	automationProfiles = []string{"playwright_chromiumdev_profile-", "playwright_firefoxdev_profile-", "playwright_webkitdev_profile-",
-		"puppeteer_dev_chrome_profile-", "puppeteer_dev_firefox_profile-"}
+	serverProfiles = []string{
+		"ms-playwright-mcp", "ms-playwright/mcp-", `ms-playwright\mcp-`, ".cache/chrome-devtools-mcp/", "chrome-devtools-mcp-",
+	}
+	automationProfiles = []string{
+		"playwright_chromiumdev_profile-", "playwright_firefoxdev_profile-", "playwright_webkitdev_profile-",
+		"puppeteer_dev_chrome_profile-", "puppeteer_dev_firefox_profile-",
+	}
 )
 
 // automated returns how sure it is that a browser is under automation; "" when it is not. A person's own browser may

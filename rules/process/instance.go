@@ -25,7 +25,10 @@ type Instance struct {
 	Identity    string // what copies of it have in common
 	Recognition *Recognition
 
-	Service *scan.Service // the job of a service manager that it is; nil for none
+	// Service is the job of a service manager that it is, which watches one of its processes; nil for none. Being in a
+	// unit's cgroup is not enough, since orphans inherit it.
+	Service *scan.Service
+
 	Owner   Owner
 	OwnedBy *Instance   // the client, gateway or server that owns it; nil when none is known
 	Owned   []*Instance // the servers that it owns itself, ascending by their root's PID
@@ -151,7 +154,8 @@ func (in *Instance) Version() string {
 		return v
 	}
 	for _, m := range in.Members {
-		if rec := in.Table.Recognitions[m]; rec != nil && rec.Command.Version != "" && rec.Command.Version[0] >= '0' && rec.Command.Version[0] <= '9' {
+		rec := in.Table.Recognitions[m]
+		if rec != nil && strings.IndexAny(rec.Command.Version, "0123456789") == 0 {
 			return rec.Command.Version
 		}
 	}

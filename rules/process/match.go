@@ -51,7 +51,9 @@ func findRow(name string, c *command.Command) (row *catalog.Program, known bool)
 }
 
 func isBelow(path, dir string) bool {
-	return path != "" && slices.ContainsFunc(command.Parents(path), func(d string) bool { return len(d) >= len(dir) && strings.EqualFold(d[:len(dir)], dir) })
+	return path != "" && slices.ContainsFunc(command.Parents(path), func(d string) bool {
+		return len(d) >= len(dir) && strings.EqualFold(d[:len(dir)], dir)
+	})
 }
 
 func matches(p *catalog.Program, c *command.Command) bool {

@@ -40,10 +40,16 @@ func Recognise(s *scan.Snapshot) *Recognised {
 	return r
 }
 
-// FollowRelations recognises clients by the servers that they started, and servers by their siblings.
+// FollowRelations recognises clients by the servers that they started, and servers of agents by their siblings. Editors
+// start language servers at the same moments and in the same way, so their children are left out, and so are those of
+// programs that are clients by relation only.
 func (r *Recognised) FollowRelations() {
 	r.promoteOwners()
-	r.followDescent()
+	for i, rec := range r.Recognitions {
+		if rec.RoleOrNone() == RoleClient && rec.By != ByRelation && !rec.Client.IsEditor() {
+			r.descend(r.Forest.Children[i])
+		}
+	}
 }
 
 // Process returns the process of a node.
@@ -175,16 +181,6 @@ func (r *Recognised) promoteOwners() {
 func (r *Recognised) isBystander(node int32) bool {
 	p := r.Process(node)
 	return r.IsAdopter(node) || supervisor(p) != "" || TerminalOrShell(p) || OtherStarter(p)
-}
-
-// followDescent finds the servers of agents that no name gives away. Editors are left out, since they start language
-// servers at the same moments and in the same way, and so are programs that are clients by relation only.
-func (r *Recognised) followDescent() {
-	for i, rec := range r.Recognitions {
-		if rec.RoleOrNone() == RoleClient && rec.By != ByRelation && !rec.Client.IsEditor() {
-			r.descend(r.Forest.Children[i])
-		}
-	}
 }
 
 // descend recognises children of one client that an interpreter runs and that were born together with a recognised

@@ -64,7 +64,10 @@ func (in *Instance) heldBelow() *scan.Stdin {
 	outside := func(pid int) bool { return in.Table.InstanceAt(pid) != in }
 	for _, m := range in.Members {
 		p := in.Table.Process(m)
-		if in.Table.Role(m) == RoleServer && StdinOf(p) == StdinOpen && (p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, outside)) {
+		if in.Table.Role(m) != RoleServer || StdinOf(p) != StdinOpen {
+			continue
+		}
+		if p.Stdin.Holders == nil || slices.ContainsFunc(p.Stdin.Holders, outside) {
 			return p.Stdin
 		}
 	}

@@ -38,7 +38,9 @@ func NewTable(r *Recognised) *Table {
 	r.Forest.Walk(t.place)
 	for _, in := range t.Instances {
 		in.setName()
-		in.Service = t.service(in)
+		for _, m := range slices.Backward(in.Members) {
+			in.Service = cmp.Or(t.services[m], in.Service) // of several, the outermost
+		}
 		t.Copies[in.Identity] = append(t.Copies[in.Identity], in)
 	}
 	slices.SortFunc(t.Instances, func(a, b *Instance) int { return int(a.RootNode - b.RootNode) })
@@ -152,17 +154,6 @@ func (t *Table) findWorkers() {
 			in.OwnedBy.MainNode = at
 		}
 	}
-}
-
-// service returns the job of a service manager that in is: the manager watches one of its processes. Being in a unit's
-// cgroup is not enough, since orphans inherit it.
-func (t *Table) service(in *Instance) *scan.Service {
-	for _, m := range in.Members {
-		if s := t.services[m]; s != nil {
-			return s
-		}
-	}
-	return nil
 }
 
 // WithRole returns the instances of some roles, ascending by their root's PID.
