@@ -158,77 +158,65 @@ func psStartWords(first string) int {
 	return 1
 }
 
-// set fills in one column. It returns false if the value is impossible there: the line is not a process. A dash
-// or an unusual form leaves the field unknown.
-func (p *psLine) set(name, value string, now time.Time) bool {
+// set fills in one column, as psNames calls it. It returns false if the value is impossible there: the line is not a
+// process. A dash or an unusual form leaves the field unknown.
+func (p *psLine) set(name, value string, now time.Time) (ok bool) {
 	if value == "" {
 		return false
 	}
 	if value == "-" && name != "PID" && name != "PPID" && name != "TTY" {
 		return true
 	}
-	setter := psSetters[name]
-	return setter == nil || setter(p, value, now)
-}
-
-// psSetters are the columns that are used, as psNames calls them.
-var psSetters = map[string]func(p *psLine, value string, now time.Time) bool{
-	"PID": func(p *psLine, v string, _ time.Time) (ok bool) {
-		p.PID, ok = psNumber(v)
+	isTime := value[0] >= '0' && value[0] <= '9'
+	switch name {
+	case "PID":
+		p.PID, ok = psNumber(value)
 		return ok
-	},
-	"PPID": func(p *psLine, v string, _ time.Time) (ok bool) {
-		p.PPID, ok = psNumber(v)
+	case "PPID":
+		p.PPID, ok = psNumber(value)
 		return ok
-	},
-	"UID":  setUser,
-	"USER": setUser,
-	"PGID": func(p *psLine, v string, _ time.Time) bool {
-		p.PGID, _ = psNumber(v)
-		return true
-	},
-	"SID": func(p *psLine, v string, _ time.Time) bool {
-		p.SID, _ = psNumber(v) // macOS shows an address
-		return true
-	},
-	"TTY": func(p *psLine, v string, _ time.Time) bool {
-		p.TTY = v
-		return true
-	},
-	"STATE": func(p *psLine, v string, _ time.Time) bool {
-		p.State = v[:1]
-		return v[0] >= 'A' && v[0] <= 'Z'
-	},
-	"RSS": func(p *psLine, v string, _ time.Time) bool { return setKiB(&p.RSSBytes, v) },
-	"PSS": func(p *psLine, v string, _ time.Time) bool { return setKiB(&p.PSSBytes, v) },
-	"%CPU": func(p *psLine, v string, _ time.Time) bool {
-		share, err := strconv.ParseFloat(strings.Replace(v, ",", ".", 1), 64)
+	case "UID", "USER": // ps -ef shows the number of a user without a name, whatever the header
+		if n, ok := psNumber(value); ok {
+			p.UID = &n
+		} else {
+			p.User = value
+		}
+	case "PGID":
+		p.PGID, _ = psNumber(value)
+	case "SID":
+		p.SID, _ = psNumber(value) // macOS shows an address
+	case "TTY":
+		p.TTY = value
+	case "STATE":
+		p.State = value[:1]
+		return value[0] >= 'A' && value[0] <= 'Z'
+	case "RSS":
+		return setKiB(&p.RSSBytes, value)
+	case "PSS":
+		return setKiB(&p.PSSBytes, value)
+	case "%CPU":
+		share, err := strconv.ParseFloat(strings.Replace(value, ",", ".", 1), 64)
 		p.CPUPercent = &share
 		return err == nil && share >= 0 && !math.IsInf(share, 0)
-	},
-	"TIME": func(p *psLine, v string, _ time.Time) bool {
-		if d, ok := psDuration(v); ok {
+	case "TIME":
+		if d, ok := psDuration(value); ok {
 			seconds := d.Seconds()
 			p.CPUSeconds = &seconds
 		}
-		return v[0] >= '0' && v[0] <= '9'
-	},
-	"ELAPSED": func(p *psLine, v string, now time.Time) bool {
-		if d, ok := psDuration(v); ok {
+		return isTime
+	case "ELAPSED":
+		if d, ok := psDuration(value); ok {
 			p.born(now.Add(-d))
 		}
-		return v[0] >= '0' && v[0] <= '9'
-	},
-	"START": func(p *psLine, v string, now time.Time) bool {
-		if t, ok := psLongStart(v, now); ok && p.Started.IsZero() {
+		return isTime
+	case "START":
+		if t, ok := psLongStart(value, now); ok && p.Started.IsZero() {
 			p.born(t)
 		}
-		return true
-	},
-	"COMM": func(p *psLine, v string, _ time.Time) bool {
-		p.Name = v
-		return true
-	},
+	case "COMM":
+		p.Name = value
+	}
+	return true
 }
 
 // psNumber parses a number that is not negative; 0 for anything else.
@@ -238,16 +226,6 @@ func psNumber(value string) (n int, ok bool) {
 		return 0, false
 	}
 	return n, true
-}
-
-// setUser sets a user's name or number: ps -ef shows the number if there is no name, whatever the header.
-func setUser(p *psLine, value string, _ time.Time) bool {
-	if n, ok := psNumber(value); ok {
-		p.UID = &n
-	} else {
-		p.User = value
-	}
-	return true
 }
 
 func setKiB(field **int64, value string) bool {

@@ -84,8 +84,7 @@ func (p *psLine) tidy(whole bool) {
 	default:
 		p.Cmdline = command
 	}
-	switch p.TTY {
-	case "?", "??":
+	if p.TTY == "?" || p.TTY == "??" {
 		p.TTY = "-"
 	}
 }
