@@ -90,13 +90,16 @@ func (x *Index) IsShell(name string) bool {
 	return len(rows) > 0 && rows[0].Starts == StartsLine
 }
 
-// List returns a list of words.txt as a set.
-func List(name string) map[string]bool {
-	list, ok := Load().lists[name]
-	if !ok {
-		panic("catalog: no list is called " + name)
-	}
-	return list
+// List returns what reports whether a word is in a list of words.txt.
+func List(name string) func(word string) bool {
+	list := sync.OnceValue(func() map[string]bool {
+		words, ok := Load().lists[name]
+		if !ok {
+			panic("catalog: no list is called " + name)
+		}
+		return words
+	})
+	return func(word string) bool { return list()[word] }
 }
 
 // Words returns the words of a text as a set.

@@ -293,6 +293,8 @@ func adviseVenv(c command.Command, server *config.Server) *AdviceItem {
 	return item
 }
 
+var builtins = catalog.List("builtins")
+
 // adviseShell is for a shell that runs a line. A shell that runs a script is needed: the script may not be
 // executable, or not name its interpreter. Neither cmd nor PowerShell can replace itself by exec.
 func adviseShell(c command.Command, server *config.Server) *AdviceItem {
@@ -304,7 +306,7 @@ func adviseShell(c command.Command, server *config.Server) *AdviceItem {
 	switch {
 	case len(server.Args) != 2 || server.Args[0] != "-c" || !plain: // a login shell sets the environment
 		return &AdviceItem{Note: "put exec before the last command of the line, so that the program replaces the shell"}
-	case catalog.List("builtins")[words[0]]:
+	case builtins(words[0]):
 		return nil
 	}
 	return &AdviceItem{Note: "no shell is needed", Entry: &Entry{Command: words[0], Args: words[1:]}}

@@ -126,11 +126,13 @@ func (e *entry) isLocal() bool {
 	})
 }
 
+var tools = catalog.List("tools")
+
 func (e *entry) isGeneric() bool {
 	c := &e.command
 	program := command.LastSegment(c.Program)
 	switch {
-	case c.Program == "", catalog.List("tools")[program], catalog.Load().Lookalikes[program], ofSystem(c):
+	case c.Program == "", tools(program), catalog.Load().Lookalikes[program], ofSystem(c):
 		return true
 	case c.Kind == command.KindImage:
 		return false

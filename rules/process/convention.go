@@ -10,6 +10,17 @@ import (
 // Conventions are the names that MCP servers have. Only the program counts, never the rest of the line: folders called
 // x-mcp hold compilers and test runners too.
 
+var (
+	jobWords    = catalog.List("jobs")
+	jobCommands = catalog.List("job commands")
+	doing       = catalog.List("doing")
+	tending     = catalog.List("tending")
+	about       = catalog.List("about")
+	minecraft   = catalog.List("minecraft")
+	around      = catalog.List("around")
+	serving     = catalog.List("serving")
+)
+
 // convention returns how sure it is that a command is a server by its name; "" when its name is not that of one.
 func convention(c *command.Command) Confidence {
 	switch {
@@ -19,9 +30,9 @@ func convention(c *command.Command) Confidence {
 		return ""
 	case job(c):
 		return "" // terminating it halfway may do real damage
-	case c.Runtime == "java" && hasWord(c.Program, "minecraft"):
+	case c.Runtime == "java" && hasWord(c.Program, minecraft):
 		return ""
-	case c.Kind == command.KindScript && (catalog.List("tending")[leading(c.Program)] || isBelow(c.Path, "init.d")):
+	case c.Kind == command.KindScript && (tending(leading(c.Program)) || isBelow(c.Path, "init.d")):
 		return ""
 	case serverName(command.ModuleStem(c.Program)) && c.NamedByFolder:
 		return Possible
@@ -51,14 +62,13 @@ func convention(c *command.Command) Confidence {
 // job reports whether a program named like a server does one thing and exits, by its name (mcp-server-migrate) or its
 // first argument (x-mcp import dump.sql).
 func job(c *command.Command) bool {
-	return len(c.Args) > 0 && catalog.List("job commands")[c.Args[0]] || hasWord(command.LastSegment(c.Program), "jobs")
+	return len(c.Args) > 0 && jobCommands(c.Args[0]) || hasWord(command.LastSegment(c.Program), jobWords)
 }
 
 // hasWord reports whether a name has a word of a list in it.
-func hasWord(name, list string) bool {
-	words := catalog.List(list)
+func hasWord(name string, listed func(string) bool) bool {
 	for w := range command.WordsOf(name) {
-		if words[w] {
+		if listed(w) {
 			return true
 		}
 	}
@@ -82,7 +92,7 @@ func serverName(name string) bool {
 		words[n] = w
 		n++
 	}
-	if n == 0 || catalog.List("doing")[words[0]] {
+	if n == 0 || doing(words[0]) {
 		return false
 	}
 	for i := n - 1; i >= 0; i-- {
@@ -94,7 +104,7 @@ func serverName(name string) bool {
 		case len(rest) == 0:
 			return scoped || i > 0
 		case rest[0] == "server":
-			return len(rest) == 1 || !catalog.List("about")[rest[len(rest)-1]]
+			return len(rest) == 1 || !about(rest[len(rest)-1])
 		default:
 			return len(rest) == 1 && (rest[0] == "stdio" || rest[0] == "serve" || rest[0] == "http" || rest[0] == "sse")
 		}
@@ -149,7 +159,7 @@ func scriptName(c *command.Command) bool {
 	if !ok || rest == "" {
 		return false
 	}
-	return !hasWord(rest, "around") && !hasWord(rest, "doing") && !hasWord(rest, "about")
+	return !hasWord(rest, around) && !hasWord(rest, doing) && !hasWord(rest, about)
 }
 
 // subCommand returns how sure it is that a program runs as a server: x mcp serve, x start-mcp-server, x --mcp. Any binary
@@ -165,7 +175,7 @@ func subCommand(c *command.Command) Confidence {
 		return Likely
 	case first == "mcp-server":
 		return Possible
-	case first == "mcp" && len(c.Args) > 1 && catalog.List("serving")[c.Args[1]]:
+	case first == "mcp" && len(c.Args) > 1 && serving(c.Args[1]):
 		return Likely
 	case first == "mcp" && c.Kind != command.KindBinary && (len(c.Args) == 1 || strings.HasPrefix(c.Args[1], "-")):
 		return Possible

@@ -15,7 +15,7 @@ const searched = 24
 
 // helper returns what sort of helper a command is, and how sure that is; "" for none.
 func helper(c *command.Command, words []string) (name string, sure Confidence) {
-	if catalog.List("browsers")[command.ProgramName(words[0])] {
+	if browsers(command.ProgramName(words[0])) {
 		return "browser", automated(words)
 	}
 	paths := []string{words[0], c.Path}
@@ -27,6 +27,8 @@ func helper(c *command.Command, words []string) (name string, sure Confidence) {
 	}
 	return "", ""
 }
+
+var browsers = catalog.List("browsers")
 
 // ofSerena reports whether a path lies where serena keeps its language servers.
 func ofSerena(path string) bool {

@@ -11,12 +11,19 @@ import (
 // The processes around MCP: adopters, supervisors, terminals, shells, and others that start programs. Most of their names
 // are lists of the catalog.
 
+var (
+	adopters  = catalog.List("adopters")
+	terminals = catalog.List("terminals")
+	shells    = catalog.List("shells")
+	starters  = catalog.List("starters")
+)
+
 // IsAdopter reports whether a process inherits the children of others that exit: PID 1, or a process that asked to be a
 // subreaper (prctl(2), PR_SET_CHILD_SUBREAPER). No file shows the latter, so they are known by name.
 func (r *Recognised) IsAdopter(node int32) bool {
 	p := r.Process(node)
 	name := BaseName(p)
-	return catalog.List("adopters")[name] || strings.HasPrefix(name, "containerd-shim") ||
+	return adopters(name) || strings.HasPrefix(name, "containerd-shim") ||
 		strings.HasPrefix(p.Name, "Relay(") || p.Name == "SessionLeader" || // WSL's /init, which renames its threads
 		// PID 1 of a container is whatever program the container runs, and may be the client itself.
 		p.PID == 1 && !r.Snapshot.Host.Container && r.Recognitions[node] == nil
@@ -45,22 +52,22 @@ func supervisor(p *scan.Process) string {
 func Terminal(p *scan.Process) bool {
 	name := BaseName(p)
 	switch {
-	case catalog.List("terminals")[strings.ToLower(name)], strings.HasPrefix(p.Name, "tmux: "), strings.HasPrefix(name, "sshd"):
+	case terminals(strings.ToLower(name)), strings.HasPrefix(p.Name, "tmux: "), strings.HasPrefix(name, "sshd"):
 		return true
-	case len(p.Args) > 0 && strings.HasPrefix(p.Args[0], "-") && catalog.List("shells")[strings.TrimPrefix(name, "-")]:
+	case len(p.Args) > 0 && strings.HasPrefix(p.Args[0], "-") && shells(strings.TrimPrefix(name, "-")):
 		return true
 	}
-	return catalog.List("shells")[name] && len(p.Args) == 1 && p.TTY != "-"
+	return shells(name) && len(p.Args) == 1 && p.TTY != "-"
 }
 
 // TerminalOrShell reports whether a process is a terminal or any shell.
 func TerminalOrShell(p *scan.Process) bool {
-	return Terminal(p) || catalog.List("shells")[strings.TrimPrefix(BaseName(p), "-")]
+	return Terminal(p) || shells(strings.TrimPrefix(BaseName(p), "-"))
 }
 
 // OtherStarter reports whether a process starts programs on behalf of others and is a client of none.
 func OtherStarter(p *scan.Process) bool {
-	return catalog.List("starters")[strings.ToLower(BaseName(p))]
+	return starters(strings.ToLower(BaseName(p)))
 }
 
 // BaseName is the name of the program that a process runs, without its folder and without ".exe".
