@@ -68,16 +68,14 @@ func (p *printer) server(s diagnose.StdioServer) {
 // layers writes the processes of an idle server, each under its parent.
 func (p *printer) layers(layers []diagnose.Layer) {
 	t := table{head: []string{"PID", "RSS", "PSS", "LAYER", "COMMAND"}}
-	depth := map[int]int{}
+	depth := map[int]int{} // 1 for the root
 	shown := abridged(layers)
 	for _, l := range shown {
-		if up, ok := depth[l.PPID]; ok {
-			depth[l.PID] = up + 1
-		} else {
-			depth[l.PID] = 0
+		name := l.Name
+		if d := depth[l.PPID]; d > 0 {
+			name = strings.Repeat("   ", d-1) + "└─ " + name
 		}
-		d := depth[l.PID]
-		name := strings.Repeat("   ", max(0, d-1)) + strings.Repeat("└─ ", min(d, 1)) + l.Name
+		depth[l.PID] = depth[l.PPID] + 1
 		t.row(l.PID, size(l.RSSBytes), size(l.PSSBytes), name, l.Command)
 	}
 	p.table(t)

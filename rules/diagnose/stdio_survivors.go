@@ -114,7 +114,6 @@ func (s *survivors) afterSignal() (because []string, c cause) {
 			continue
 		}
 		up := s.byPID[p.PPID]
-		lostParent := up == nil || s.of(up) == nil
 		ignores := l.Outcome == terminate.Killed
 		why := ""
 		switch {
@@ -123,15 +122,15 @@ func (s *survivors) afterSignal() (because []string, c cause) {
 			c.signal, c.wrapper = p == s.main, p != s.main
 		case s.kind(p) == LayerHelper && s.of(s.main) == nil:
 			why, c.helper = s.helper(p), true
-		case lostParent && up != nil && ignores:
+		case up == nil:
+			why, c.helper = s.describe(p)+" had already lost its parent, and kept running", true
+		case s.of(up) == nil && ignores:
 			why = fmt.Sprintf("%s exited; %s kept running, ignored a SIGTERM of its own, and was killed with SIGKILL", s.describe(up), s.describe(p))
 			c.wrapper, c.signal = true, true
-		case lostParent && up != nil:
+		case s.of(up) == nil:
 			why = fmt.Sprintf("%s exited without forwarding SIGTERM; %s kept running until it received SIGTERM itself",
 				s.describe(up), s.describe(p))
 			c.wrapper = true
-		case lostParent:
-			why, c.helper = s.describe(p)+" had already lost its parent, and kept running", true
 		default:
 			why = s.describe(p) + " kept running below it"
 			c.signal = c.signal || p == s.main && ignores
