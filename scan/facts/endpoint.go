@@ -44,6 +44,7 @@ const (
 	LeastForMemory = 1000
 )
 
+// Transport is the protocol that an endpoint speaks.
 type Transport string
 
 const (
@@ -52,6 +53,7 @@ const (
 	LegacySSE  Transport = "http+sse"        // 2024-11-05, deprecated
 )
 
+// Ask names one question to an endpoint.
 type Ask string
 
 // The questions, by what is sent.
@@ -142,6 +144,7 @@ type Round struct {
 	AfterBytes  int64 `json:"after_bytes"`
 }
 
+// When names the moment of a [Look].
 type When string
 
 const (
@@ -188,6 +191,7 @@ type Unaskable struct {
 
 func (u *Unaskable) Error() string { return u.What }
 
+// Reason is why an endpoint could not be asked.
 type Reason string
 
 const (

@@ -44,6 +44,7 @@ type Noise struct {
 	First string // the beginning of the first line; raw
 }
 
+// Way is how a server is shut down.
 type Way string
 
 const (
@@ -88,6 +89,7 @@ type Failure struct {
 	Stdout string // its first line that is not a message
 }
 
+// FailureKind is why a command could not be checked.
 type FailureKind string
 
 const (
