@@ -3,16 +3,16 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"mcpdoctor/rules/diagnose"
-	"mcpdoctor/scan/terminate"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"mcpdoctor/rules"
+	"mcpdoctor/rules/diagnose"
 	"mcpdoctor/scan"
 	"mcpdoctor/scan/facts"
+	"mcpdoctor/scan/terminate"
 )
 
 // checkedServer is a stubborn server behind npx, whose SIGTERM is lost, and who says what it likes.

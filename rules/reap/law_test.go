@@ -2,15 +2,15 @@ package reap
 
 import (
 	"encoding/json"
-	"mcpdoctor/rules"
-	"mcpdoctor/rules/process"
-	"mcpdoctor/scan/terminate"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpdoctor/rules"
+	"mcpdoctor/rules/process"
 	"mcpdoctor/scan"
+	"mcpdoctor/scan/terminate"
 	"mcpdoctor/testdata/tables"
 )
 

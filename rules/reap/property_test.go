@@ -136,7 +136,7 @@ type counts struct {
 func TestEveryPlan(t *testing.T) {
 	n := counts{byRule: map[string]int{}}
 	t.Run("seeds", func(t *testing.T) {
-		eachPlan(t, 2000, func(t *testing.T, r *rand.Rand, seed uint64, p planned) {
+		eachPlan(t, 1000, func(t *testing.T, r *rand.Rand, seed uint64, p planned) {
 			checkPlan(t, p)
 			n.mu.Lock()
 			n.planned += len(p.plan.Instances)
