@@ -12,9 +12,6 @@ import (
 
 // The shape of an entry is nearly the same for all clients. These are the names of its fields.
 var (
-	// A command is a text, a list with its arguments (opencode, Kilo, Crush) or, in Zed before 2025, a
-	// table with path and args.
-	commandKeys   = []string{"command", "cmd"} // cmd: Goose
 	folderKeys    = []string{"cwd", "workingDirectory", "working_directory"}
 	urlKeys       = []string{"url", "httpUrl", "serverUrl", "uri", "baseUrl"}
 	transportKeys = []string{"type", "transport"} // stdio or local; http, streamable-http, remote; sse
@@ -27,15 +24,19 @@ func server(v any) (s config.Server, ok bool) {
 	if !ok {
 		return s, false
 	}
+	command, ok := entry["command"]
+	if !ok {
+		command = entry["cmd"] // Goose
+	}
 	args := words(entry["args"])
-	switch command := first(entry, commandKeys).(type) {
+	switch command := command.(type) {
 	case string:
 		s.Command, s.Args = command, args
-	case []any:
+	case []any: // with its arguments: opencode, Kilo, Crush
 		if all := append(words(command), args...); len(all) > 0 {
 			s.Command, s.Args = all[0], all[1:]
 		}
-	case map[string]any:
+	case map[string]any: // Zed before 2025
 		s.Command, s.Args = word(command, "path"), words(command["args"])
 	}
 	s.CWD = word(entry, folderKeys...)
@@ -117,16 +118,6 @@ func (r *reader) list(at config.Place, v any) (n int) {
 		}
 	}
 	return n
-}
-
-// first returns the value of the first key that is there.
-func first(table map[string]any, keys []string) any {
-	for _, key := range keys {
-		if v, ok := table[key]; ok {
-			return v
-		}
-	}
-	return nil
 }
 
 // word returns the first value that is a text, "" if none is.

@@ -16,12 +16,8 @@ const maxFile = 8 << 20
 
 // readFile reads a regular file of the user. Anything else is left alone: opening a FIFO would wait for a
 // writer, and another user's file could name any of our processes as a server to terminate.
-func readFile(path, home string) ([]byte, error) {
-	info, err := os.Stat(path) // follows links: many users keep these files in a repository
-	if err == nil {
-		err = check(info, home)
-	}
-	if err != nil {
+func (o Options) readFile(path string) ([]byte, error) {
+	if err := o.check(os.Stat(path)); err != nil { // follows links: many users keep these files in a repository
 		return nil, err
 	}
 	f, err := openNonblock(path)
@@ -29,10 +25,7 @@ func readFile(path, home string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err == nil { // it may be another file by now
-		err = check(info, home)
-	}
-	if err != nil {
+	if err := o.check(f.Stat()); err != nil { // it may be another file by now
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -45,15 +38,17 @@ func readFile(path, home string) ([]byte, error) {
 var tooLarge = refused(fmt.Sprintf("larger than %d MB", maxFile>>20))
 
 // check returns a problem unless the file should be read.
-func check(info fs.FileInfo, home string) error {
+func (o Options) check(info fs.FileInfo, err error) error {
 	switch {
+	case err != nil:
+		return err
 	case info.IsDir():
 		return broken("a folder, not a file")
 	case !info.Mode().IsRegular():
 		return broken("not a regular file")
 	case info.Size() > maxFile:
 		return tooLarge
-	case untrusted(info, home):
+	case untrusted(info, o.Home):
 		return refused("belongs to another user")
 	}
 	return nil

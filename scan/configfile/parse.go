@@ -46,48 +46,39 @@ func parse(path string, text []byte) (doc any, err error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	name := "JSON"
+	name, read := "JSON", parseJSON
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".toml":
-		name = "TOML"
-		doc, err = parseTOML(text)
+		name, read = "TOML", parseTOML
 	case ".yaml", ".yml":
-		name = "YAML"
-		doc, err = parseYAML(text)
+		name, read = "YAML", parseYAML
 	default:
-		doc, err = parseJSON(text)
+		if json.Unmarshal(text, &doc) == nil { // without comments: the usual case, and much faster
+			return doc, nil
+		}
+	}
+	if err = checkSize(text); err == nil {
+		doc, err = read(text)
 	}
 	if err == nil || errors.As(err, new(problem)) {
 		return doc, err
 	}
 	p := broken("invalid " + name)
-	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
+	if m := regexp.MustCompile(`\bline (\d{1,9})\b`).FindStringSubmatch(err.Error()); m != nil {
 		p.line, _ = strconv.Atoi(m[1])
 	}
 	return nil, p
 }
 
-var lineNumber = regexp.MustCompile(`\bline (\d{1,9})\b`)
-
 func parseJSON(text []byte) (doc any, err error) {
-	if json.Unmarshal(text, &doc) == nil { // without comments: the usual case, and much faster
-		return doc, nil
-	}
-	if err := checkSize(text); err != nil {
-		return nil, err
-	}
 	plain, err := hujson.Standardize(text)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = json.Unmarshal(plain, &doc)
 	}
-	err = json.Unmarshal(plain, &doc)
 	return doc, err
 }
 
 func parseTOML(text []byte) (doc any, err error) {
-	if err := checkSize(text); err != nil {
-		return nil, err
-	}
 	dots := 0
 	for line := range bytes.Lines(text) {
 		n := bytes.Count(line, []byte("."))
@@ -103,9 +94,6 @@ func parseTOML(text []byte) (doc any, err error) {
 // parseYAML does not let the parser decode values: it would turn 1.10 into 1.1, and compare each key of a
 // table with each other.
 func parseYAML(text []byte) (any, error) {
-	if err := checkSize(text); err != nil {
-		return nil, err
-	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return nil, err

@@ -22,10 +22,9 @@ type row struct {
 // namedKeys are the keys of the files that programs name on their command lines.
 var namedKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
-var columns = regexp.MustCompile(` {2,}`)
-
 // table returns the rows of places.txt. A test checks that each has its four columns.
 var table = sync.OnceValue(func() []row {
+	columns := regexp.MustCompile(` {2,}`)
 	var rows []row
 	for line := range strings.Lines(placesText) {
 		line = strings.TrimSpace(line)
@@ -52,6 +51,7 @@ func (r row) on(system string) bool {
 // folder is a folder below the user's home, unless an environment variable names another.
 type folder struct{ variable, inHome string }
 
+// folders are by name, and by name and system where one system differs.
 var folders = map[string]folder{
 	"{home}":        {"", ""},
 	"{config}":      {"XDG_CONFIG_HOME", ".config"},
@@ -60,12 +60,10 @@ var folders = map[string]folder{
 	"{claude}":      {"CLAUDE_CONFIG_DIR", ".claude"},
 	"{claude.json}": {"CLAUDE_CONFIG_DIR", ""}, // beside {claude}, or in the folder that the variable names
 	"{cline}":       {"CLINE_DIR", ".cline"},
-}
+	"{support}":     {"XDG_CONFIG_HOME", ".config"},
 
-// supportFolders are {support}; on other systems it is {config}.
-var supportFolders = map[string]folder{
-	"darwin":  {"", "Library/Application Support"},
-	"windows": {"APPDATA", "AppData/Roaming"},
+	"{support} darwin":  {"", "Library/Application Support"},
+	"{support} windows": {"APPDATA", "AppData/Roaming"},
 }
 
 // base returns the folder that a place is below, "" if it is not known, and the rest of the place.
@@ -77,12 +75,9 @@ func (o Options) base(place, project string) (dir, rest string) {
 	case "{project}":
 		return project, rest
 	}
-	f := folders[name]
-	if name == "{support}" {
-		var ok bool
-		if f, ok = supportFolders[o.System]; !ok {
-			f = folders["{config}"]
-		}
+	f, special := folders[name+" "+o.System]
+	if !special {
+		f = folders[name]
 	}
 	if o.Env != nil && f.variable != "" {
 		if dir := o.Env(f.variable); filepath.IsAbs(dir) {

@@ -118,7 +118,7 @@ func (r *reader) file(at config.Place, keys []string) {
 	}
 	r.seen[at.Path] = true
 	at.State = config.Present
-	text, err := readFile(at.Path, r.o.Home)
+	text, err := r.o.readFile(at.Path)
 	if err == nil {
 		var doc any
 		if doc, err = parse(at.Path, text); err == nil {

@@ -36,11 +36,8 @@ func tryLock(f *os.File) (bool, error) {
 // openOwn opens or creates a file of this user. Its directory may be writable to others.
 func openOwn(path string, flags int) (*os.File, error) {
 	flags |= syscall.O_NOFOLLOW | syscall.O_NONBLOCK // the latter for a FIFO that was put there after the check
-	info, err := os.Lstat(path)
-	switch {
-	case err == nil:
-		err = check(info)
-	case errors.Is(err, fs.ErrNotExist):
+	err := check(os.Lstat(path))
+	if errors.Is(err, fs.ErrNotExist) {
 		// Without O_EXCL the kernel may refuse what is there, with EACCES (fs.protected_regular).
 		flags, err = flags|os.O_CREATE|os.O_EXCL, nil
 	}
@@ -51,10 +48,7 @@ func openOwn(path string, flags int) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err) // the caller adds the path
 	}
-	if info, err = f.Stat(); err == nil {
-		err = check(info)
-	}
-	if err != nil {
+	if err = check(f.Stat()); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -67,7 +61,10 @@ var kinds = map[fs.FileMode]string{
 
 // check returns an error unless the file is a regular one of this user with a single name. With a second one
 // it could be another file of the user, linked there.
-func check(info fs.FileInfo) error {
+func check(info fs.FileInfo, err error) error {
+	if err != nil {
+		return err
+	}
 	owner, kind := ownerOf(info), info.Mode().Type()
 	switch {
 	case kind != 0 || owner != os.Geteuid():
