@@ -60,9 +60,8 @@ func newReap(w *world) *cobra.Command {
 	c = verb(&cobra.Command{
 		Use:   "reap",
 		Short: "Terminate leaked servers, and nothing else",
-		Long: "reap terminates the leaked servers that scan calls safe to terminate and that are at least --older-than old. It\n" +
-			"looks twice, sends SIGTERM to the server before its launchers, and SIGKILL to what is left after --grace. On a\n" +
-			"terminal it shows the processes and asks first; elsewhere, as from cron, it acts. Without --older-than it only shows.\n\n" +
+		Long: "Terminate the leaked servers that are safe to terminate and at least --older-than old; without it, only show them.\n" +
+			"Looks twice, and asks first on a terminal.\n\n" +
 			"Exit code: 0 everything planned has exited, 1 something survived, was refused or interrupted, or you answered no,\n" +
 			"2 trouble before acting.",
 		Example: "  mcpdoctor reap\n  mcpdoctor reap --older-than 1h\n  mcpdoctor reap --older-than 10m --rule stale-generation\n" +
