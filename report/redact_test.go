@@ -16,6 +16,7 @@ func TestRedactTakesSecretsOut(t *testing.T) {
 		"x --token 'hunter2' y",
 		`x --token "hunter2" y`,
 		"npx mcp-remote https://x.example/mcp --header Authorization: Bearer hunter2",
+		"supergateway --stdio x-mcp --oauth2Bearer hunter2",
 		"npx mcp-remote https://x.example/mcp --header Authorization:hunter2",
 		`curl -H "X-Api-Key: hunter2" y`,
 		"env OPENAI_API_KEY=hunter2 node x",

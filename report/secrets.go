@@ -79,7 +79,7 @@ func splitName(name string) []string {
 		if lower && unicode.IsUpper(c) {
 			spaced.WriteByte(' ')
 		}
-		lower = unicode.IsLower(c)
+		lower = unicode.IsLower(c) || unicode.IsDigit(c) // oauth2Bearer
 		spaced.WriteRune(unicode.ToLower(c))
 	}
 	return strings.FieldsFunc(spaced.String(), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
